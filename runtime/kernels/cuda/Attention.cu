@@ -98,11 +98,10 @@ __device__ void correct(float (&acc)[kTiles][N][4], const float (&corrections)[k
 /// Parameters of a block. Products: ByWarps or ByGroups; kTiles: how many times 16 queries a warp
 /// has; kAtOnce: blocks of a multiprocessor, which bound a thread's registers.
 template <class ProductsOf, int kWidth, int kTilesOf, int kWarpsOf, int kKeysOf, int kAtOnceOf>
-struct Forward {
+struct Forward : WithoutOptions {
   using Products = ProductsOf;
   static constexpr int D = kWidth, kTiles = kTilesOf, kWarps = kWarpsOf, kKeys = kKeysOf,
                        kAtOnce = kAtOnceOf, kQueries = 16 * kTiles * kWarps, kThreads = 32 * kWarps;
-  static constexpr bool kOptions = false, kBias = false;
   using QueryTile = SharedTile<D, kQueries>;
   using KeyTile = SharedTile<D, kKeys>;
   static constexpr std::size_t kElements = QueryTile::kElements + 4 * KeyTile::kElements;

@@ -25,6 +25,10 @@ inline bool takes(const AttentionShape &s) {
          s.heads % s.groups == 0;
 }
 
+/// Blocks of a kernel without what follows.
+struct WithoutOptions {
+  static constexpr bool kOptions = false, kBias = false;
+};
 /// The same blocks of a kernel that takes what a shape rarely has, too: a window, a cap of scores
 /// and documents. Apart, so that other attention does not pay for it.
 template <class Blocks> struct WithOptions : Blocks {
@@ -206,19 +210,38 @@ __host__ __device__ inline Head headOf(const AttentionShape &s, std::size_t numb
           batch * s.out.batch + head * s.out.head, number * s.queries};
 }
 
-/// sums[r] = row r of `a` times row r of `b`, which lie as the output does.
-template <class T>
+/// sums[r] = row r of `a` times row r of `b`, which lie as the output does. `lanes` of a warp, a
+/// power of two, share a row, in parts of 16 bytes: in one order whether they are loaded at once.
+template <class T, bool kVectors>
 __global__ void __launch_bounds__(256)
-    rowProducts(AttentionShape s, std::size_t rows, const T *a, const T *b, float *sums) {
-  const std::size_t row = blockIdx.x * std::size_t(8) + threadIdx.x / kWarp;
-  if (row >= rows)
-    return;
-  const std::size_t start = headOf(s, row / s.queries).out + row % s.queries * s.out.row;
+    rowProducts(AttentionShape s, std::size_t rows, unsigned lanes, const T *a, const T *b,
+                float *sums) {
+  constexpr unsigned N = kPack<T>;
+  const std::size_t row = (blockIdx.x * std::size_t(blockDim.x) + threadIdx.x) / lanes;
   float sum = 0;
-  for (unsigned i = threadIdx.x % kWarp; i < s.width; i += kWarp)
-    sum = fmaf(toFloat(a[start + i]), toFloat(b[start + i]), sum);
-  sum = warpReduce<Plus>(sum);
-  if (threadIdx.x % kWarp == 0)
+  if (row < rows) {
+    const std::size_t start = headOf(s, row / s.queries).out + row % s.queries * s.out.row;
+    for (unsigned i = threadIdx.x % lanes * N; i < s.width; i += lanes * N) {
+      float left[N] = {}, right[N] = {};
+      if constexpr (kVectors) {
+        loadFloats(a + start + i, true, left);
+        loadFloats(b + start + i, true, right);
+      } else {
+#pragma unroll
+        for (unsigned n = 0; n < N; ++n)
+          if (i + n < s.width) {
+            left[n] = toFloat(a[start + i + n]);
+            right[n] = toFloat(b[start + i + n]);
+          }
+      }
+#pragma unroll
+      for (unsigned n = 0; n < N; ++n)
+        sum = fmaf(left[n], right[n], sum);
+    }
+  }
+  for (unsigned distance = lanes / 2; distance > 0; distance /= 2)
+    sum += __shfl_xor_sync(kAllLanes, sum, distance);
+  if (row < rows && threadIdx.x % lanes == 0)
     sums[row] = sum;
 }
 /// `along` gets room in the workspace for a number of each row, and behind them, with a bias, for
@@ -235,23 +258,29 @@ inline cudaError_t reserveRows(const AttentionShape &s, const float *bias,
 __host__ __device__ inline const float *shiftsBehind(const AttentionShape &s, const float *along) {
   return along + std::size_t(s.batch) * s.heads * s.queries;
 }
-/// The same, and writes the products.
-template <class T>
-cudaError_t launchRowProducts(const AttentionShape &s, const T *a, const T *b, const float *bias,
-                              const std::int32_t *documents, float *&along, WorkStream stream) {
-  if (cudaError_t status = reserveRows(s, bias, documents, along, stream))
-    return status;
-  const std::size_t rows = std::size_t(s.batch) * s.heads * s.queries;
-  return launchKernel(rowProducts<T>, dim3(static_cast<unsigned>(ceilDiv<std::size_t>(rows, 8))),
-                      256, 0, stream, s, rows, a, b, along);
-}
-
 /// Whether rows that begin at aligned addresses are all aligned to `elements`, in whole such parts.
 inline bool inWholeParts(const AttentionShape &s, std::size_t elements) {
   std::size_t bits = s.width | s.part;
   for (const HeadStrides &strides : {s.q, s.k, s.out})
     bits |= strides.batch | strides.head | strides.row;
   return bits % elements == 0;
+}
+
+/// As reserveRows, and writes the products.
+template <class T>
+cudaError_t launchRowProducts(const AttentionShape &s, const T *a, const T *b, const float *bias,
+                              const std::int32_t *documents, float *&along, WorkStream stream) {
+  if (cudaError_t status = reserveRows(s, bias, documents, along, stream))
+    return status;
+  constexpr unsigned kThreads = 256;
+  const bool vectors = inWholeParts(s, kPack<T>) && aligned16(a, b);
+  const std::size_t rows = std::size_t(s.batch) * s.heads * s.queries;
+  unsigned lanes = 1;
+  while (lanes < kWarp && lanes * kPack<T> < s.width)
+    lanes *= 2;
+  return launchKernel(vectors ? rowProducts<T, true> : rowProducts<T, false>,
+                      dim3(static_cast<unsigned>(ceilDiv<std::size_t>(rows * lanes, kThreads))),
+                      kThreads, 0, stream, s, rows, lanes, a, b, along);
 }
 
 } // namespace fsdp::rt::device

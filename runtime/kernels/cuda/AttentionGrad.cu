@@ -36,11 +36,10 @@ constexpr float kInfinity = __builtin_huge_valf();
 /// ByGroups; kAtOnce: blocks of a multiprocessor, which bound a thread's registers (shared memory
 /// may bound them, too).
 template <class ProductsOf, int kWidth, int kWarpsOf, int kWalkedOf, int kAtOnceOf>
-struct Backward {
+struct Backward : WithoutOptions {
   using Products = ProductsOf;
   static constexpr int D = kWidth, kWarps = kWarpsOf, kWalked = kWalkedOf, kAtOnce = kAtOnceOf,
                        kOwned = 16 * kWarps, kThreads = 32 * kWarps;
-  static constexpr bool kOptions = false, kBias = false;
   using Owned = SharedTile<D, kOwned>;
   using Walked = SharedTile<D, kWalked>;
   using Left = typename Products::template Left<D, kOwned, 1>;

@@ -68,18 +68,18 @@ double upperInverse(double x) {
 } // namespace
 
 void addApproximations(Rows &rows) {
-  const auto add = [&](const std::string &name, auto function) {
+  const auto add = [&](const char *name, auto function) {
     using F = decltype(function);
-    rows[name + ".approx.f32"] = row(function);
-    rows[name + ".approx.ftz.f32"] = flushingRowOf(&F::operator());
+    rows.add({name, ".approx.f32"}, row(function));
+    rows.add({name, ".approx.ftz.f32"}, flushingRowOf(&F::operator()));
   };
   add("ex2", [](float x) -> float { return powerOfTwo(x); });
   add("lg2", [](float x) -> float { return logarithm(x); });
   add("rcp", [](float x) -> float { return inverse(x); });
   add("sqrt", [](float x) -> float { return root(x); });
   add("rsqrt", [](float x) -> float { return inverseRoot(x); });
-  rows["tanh.approx.f32"] = row([](float x) -> float { return hyperbolicTangent(x); });
-  rows["rcp.approx.ftz.f64"] = row([](double x) -> double { return upperInverse(x); });
+  rows.add({"tanh.approx.f32"}, row([](float x) -> float { return hyperbolicTangent(x); }));
+  rows.add({"rcp.approx.ftz.f64"}, row([](double x) -> double { return upperInverse(x); }));
 }
 
 } // namespace emulator::ptx

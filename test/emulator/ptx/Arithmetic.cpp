@@ -2,7 +2,7 @@
 
 #include "Lanewise.h"
 
-#include <type_traits>
+#include <tuple>
 
 namespace emulator::ptx {
 
@@ -37,7 +37,7 @@ float addProductDown(float a, float b, float c) {
 // Sums and products wrap around: by unsigned numbers.
 template <class T> void addIntegers(Rows &rows, const std::string &type) {
   using U = std::uint64_t;
-  const auto add = [&](const char *name, auto function) { rows[name + type] = row(function); };
+  const auto add = [&](const char *name, auto function) { rows.add({name, type}, row(function)); };
   add("add.", [](T a, T b) -> T { return T(U(a) + U(b)); });
   add("sub.", [](T a, T b) -> T { return T(U(a) - U(b)); });
   add("mul.lo.", [](T a, T b) -> T { return T(U(a) * U(b)); });
@@ -68,9 +68,9 @@ template <class T, bool isFlushing = false> void addFloats(Rows &rows, const std
   const auto add = [&](const char *name, auto function) {
     using F = decltype(function);
     if constexpr (isFlushing)
-      rows[name + type] = flushingRowOf(&F::operator());
+      rows.add({name, type}, flushingRowOf(&F::operator()));
     else
-      rows[name + type] = row(function);
+      rows.add({name, type}, row(function));
   };
   add("add.", [](T a, T b) -> T { return withOneNan(a + b); });
   add("sub.", [](T a, T b) -> T { return withOneNan(a - b); });
@@ -87,25 +87,34 @@ template <class T, bool isFlushing = false> void addFloats(Rows &rows, const std
   add("copysign.", [](T a, T b) -> T { return std::copysign(b, a); });
 }
 
-enum Carry : std::uint8_t { Reads = 1, Writes = 2, Subtracts = 4, Multiplies = 8, High = 16 };
-
-/// add, sub and mad with the carry of the lane, which .cc writes and addc, subc and madc read.
-template <class T> void runWithCarry(Warp &warp, const Instruction &in, Lanes lanes) {
-  const T *a = warp.at<T>(in.a), *b = warp.at<T>(in.b);
+/// Of u32, with the carry of the lane, which addc, subc and madc read and .cc writes.
+template <class F, bool isRead, bool isWritten>
+void runWithCarry(Warp &warp, const Instruction &in, Lanes lanes) {
+  const auto *a = warp.at<std::uint32_t>(in.a), *b = warp.at<std::uint32_t>(in.b),
+             *c = warp.at<std::uint32_t>(in.c);
   each(lanes, [&](unsigned i) {
-    const unsigned carry = in.option & Reads ? warp.carry >> i & 1 : 0;
-    Unsigned128 sum = Unsigned128(a[i]) + b[i] + carry;
-    if (in.option & Subtracts) {
-      sum = Unsigned128(a[i]) - b[i] - carry;
-    } else if (in.option & Multiplies) {
-      const Unsigned128 product = Unsigned128(a[i]) * b[i];
-      sum = Unsigned128(static_cast<T>(in.option & High ? product >> 8 * sizeof(T) : product)) +
-            warp.at<T>(in.c)[i] + carry;
-    }
-    warp.at<T>(in.d)[i] = static_cast<T>(sum);
-    if (in.option & Writes)
-      warp.carry = (warp.carry & ~(Lanes(1) << i)) | Lanes(sum >> 8 * sizeof(T) & 1) << i;
+    const std::uint64_t carry = isRead ? warp.carry >> i & 1 : 0;
+    const std::uint64_t sum = F()(a[i], b[i], in.c.width == 4 ? c[i] : 0, carry);
+    warp.at<std::uint32_t>(in.d)[i] = static_cast<std::uint32_t>(sum);
+    if (isWritten)
+      warp.carry = (warp.carry & ~(Lanes(1) << i)) | Lanes(sum >> 32 & 1) << i;
   });
+}
+
+void addCarries(Rows &rows) {
+  using U = std::uint64_t;
+  const auto add = [&](const char *name, const char *part, const char *operands, auto function) {
+    using F = decltype(function);
+    rows.add({name, part, ".cc.u32"}, {runWithCarry<F, false, true>, operands});
+    rows.add({name, "c", part, ".u32"}, {runWithCarry<F, true, false>, operands});
+    rows.add({name, "c", part, ".cc.u32"}, {runWithCarry<F, true, true>, operands});
+  };
+  add("add", "", "d4 a4 b4", [](U a, U b, U, U carry) -> U { return a + b + carry; });
+  add("sub", "", "d4 a4 b4", [](U a, U b, U, U carry) -> U { return a - b - carry; });
+  add("mad", ".lo", "d4 a4 b4 c4",
+      [](U a, U b, U c, U carry) -> U { return std::uint32_t(a * b) + c + carry; });
+  add("mad", ".hi", "d4 a4 b4 c4",
+      [](U a, U b, U c, U carry) -> U { return (a * b >> 32) + c + carry; });
 }
 
 } // namespace
@@ -120,34 +129,9 @@ void addArithmetic(Rows &rows) {
   addFloats<float>(rows, "f32");
   addFloats<double>(rows, "f64");
   addFloats<float, true>(rows, "ftz.f32");
-  rows["min.NaN.f32"] = row([](float a, float b) -> float {
-    return a != a || b != b ? bitsOf<float>(0x7fffffffu) : extremum<false>(a, b);
-  });
-  rows["max.NaN.f32"] = row([](float a, float b) -> float {
-    return a != a || b != b ? bitsOf<float>(0x7fffffffu) : extremum<true>(a, b);
-  });
-  rows["fma.rm.f32"] =
-      row([](float a, float b, float c) -> float { return addProductDown(a, b, c); });
-}
-
-bool decodeCarries(Decoder &decoder) {
-  const Statement &statement = *decoder.statement;
-  static const std::map<std::string, unsigned> names = {
-      {"add", 0},          {"addc", Reads},
-      {"sub", Subtracts},  {"subc", Subtracts | Reads},
-      {"mad", Multiplies}, {"madc", Multiplies | Reads}};
-  const auto name = names.find(statement.opcode);
-  const std::string &type = statement.last();
-  const unsigned bytes = bytesOfType(type);
-  const bool isSignedHigh = statement.has("hi") && type[0] == 's';
-  if (name == names.end() || (bytes != 4 && bytes != 8) || type[0] == 'f' || isSignedHigh ||
-      statement.has("sat") || statement.has("wide"))
-    return false;
-  decoder.in.option = static_cast<std::uint8_t>(name->second | (statement.has("cc") ? Writes : 0) |
-                                                (statement.has("hi") ? High : 0));
-  decoder.operandsOf({bytes, bytes, bytes, name->second & Multiplies ? bytes : 0});
-  decoder.in.run = bytes == 4 ? runWithCarry<std::uint32_t> : runWithCarry<std::uint64_t>;
-  return true;
+  addCarries(rows);
+  rows.add({"fma.rm.f32"},
+           row([](float a, float b, float c) -> float { return addProductDown(a, b, c); }));
 }
 
 } // namespace emulator::ptx

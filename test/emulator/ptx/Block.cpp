@@ -105,28 +105,20 @@ void Block::runOne(uint3 where) {
 
 /// All warps are at a barrier: they pass it together.
 void Block::release() {
-  const Instruction &in = *warps[0]->atBarrier;
-  unsigned count = 0;
-  for (auto &warp : warps) {
-    const Instruction &other = *warp->atBarrier;
-    if (other.offset != in.offset || other.option != in.option)
-      stuck();
-    if (warp->products.issued != warps[warp->number_ / 4 * 4]->products.issued)
-      warp->fail(other, warp->actor, "warps of a group have started different products");
-    if (in.option) {
-      const Lanes holds = in.isNegated ? ~warp->predicate(other.a) : warp->predicate(other.a);
-      count += static_cast<unsigned>(__builtin_popcount(holds & warp->living));
-    }
-  }
+  const bool reduces = warps[0]->atBarrier->d.width == 0;
+  Lanes any = 0;
   for (auto &warp : warps) {
     const Instruction &own = *warp->atBarrier;
-    each(warp->living, [&](unsigned lane) {
-      if (own.option == 1)
-        warp->setNumber(own.d, lane, count);
-      else if (own.option)
-        warp->setNumber(own.d, lane, own.option == 2 ? count == size : count > 0);
-    });
+    if ((own.d.width == 0) != reduces)
+      stuck();
+    if (warp->products.issued != warps[warp->number_ / 4 * 4]->products.issued)
+      warp->fail(own, warp->actor, "warps of a group have started different products");
+    if (reduces)
+      any |= warp->predicate(own.a) & warp->living;
   }
+  for (auto &warp : warps)
+    if (reduces)
+      warp->setPredicate(warp->atBarrier->d, warp->living, any ? kAllLanes : 0);
   if (shadow)
     shadow->barrier();
 }
@@ -138,7 +130,7 @@ void Block::stuck() {
   for (auto &warp : warps)
     if (const Instruction *in = warp->atBarrier; told < 4 && (!told || in != last)) {
       text += (told++ ? "; " : " ") + nameOf(warp->first);
-      text += in ? " waits in " + in->statement->spelling() + ", " +
+      text += in ? " waits in " + in->statement->spelling + ", " +
                        ptx::placeOf(*code.module, *in->statement)
                  : std::string(" has returned");
       last = in;
@@ -280,9 +272,7 @@ void Block::noteAccesses(Warp &warp, const Instruction &in, Lanes lanes, const P
     fault("%s", wrong.c_str());
 }
 
-void Block::waitForCopies(unsigned thread, std::size_t pending, bool all) {
-  if (all) // wait_all: of those too that are in no group yet
-    copies[thread].commit();
+void Block::waitForCopies(unsigned thread, std::size_t pending) {
   copies[thread].wait(pending, [&](const AsyncCopy &copy) {
     unfenced[thread] = true;
     std::memset(&isWritten[static_cast<std::size_t>(static_cast<char *>(copy.to) - sharedStart)],

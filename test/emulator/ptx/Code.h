@@ -35,26 +35,25 @@ struct Ref {
 /// How the scheduler treats an instruction.
 enum class Kind : std::uint8_t {
   Plain,  ///< each lane for itself
-  Warp,   ///< lanes meet: of the operand c, or all where `isAligned`
+  Masked, ///< lanes meet: those of the mask
+  Warp,   ///< all lanes meet
   Branch, ///< to `target`
   Exit,
-  Barrier, ///< of the block
+  Barrier, ///< of the block; with a result d: whether a holds in a thread
 };
 
 struct Instruction {
   using Run = void (*)(Warp &, const Instruction &, Lanes);
   Run run = nullptr;
   Kind kind = Kind::Plain;
-  bool isGuardNegated = false, isNegated = false; ///< of the guard; of a predicate operand
-  bool isAligned = false;
-  int guard = -1; ///< predicate, or -1
-  Ref d, a, b, c, e;
-  std::int64_t offset = 0;            ///< of an address
-  std::uint32_t first = 0, count = 0; ///< in Code::lists: registers of a vector
+  bool isGuardNegated = false;
+  int guard = -1;                     ///< predicate, or -1
+  Ref d, a, b, c, e, mask, q;         ///< q: a predicate that is a second result
+  std::int64_t offset = 0;            ///< of the address in `a`
+  std::int64_t number = 0;            ///< an operand that is one
+  std::uint32_t first = 0, count = 0; ///< in Code::lists: registers of vectors
   std::uint32_t target = 0;
   Space space = Space::Generic;
-  std::uint8_t bytes = 0; ///< of one number in memory, or a variant of the instruction
-  std::uint8_t option = 0;
   const Statement *statement = nullptr;
 };
 
@@ -66,7 +65,7 @@ struct Code {
   std::vector<Ref> lists;
   std::size_t registerBytes = 0, predicates = 0;
   std::vector<char> constants; ///< base 1
-  std::size_t sharedBytes = 0, localBytes = 0, parameterBytes = 0;
+  std::size_t localBytes = 0, parameterBytes = 0;
   std::vector<std::uint8_t>
       owners; ///< of each byte of static shared memory: number of the variable, 0 for none
   std::size_t dynamicOffset = 0; ///< where dynamic shared memory begins

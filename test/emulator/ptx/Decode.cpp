@@ -6,19 +6,22 @@
 
 #include <algorithm>
 #include <sstream>
+#include <utility>
 
 namespace emulator::ptx {
 
 namespace {
 
+/// Where dynamic shared memory begins in a kernel that uses it: variables have at most 48 KiB.
+constexpr std::size_t kDynamicOffset = 1 << 16;
+
 std::uint64_t roundedUp(std::uint64_t bytes, std::uint64_t alignment) {
   return (bytes + alignment - 1) / alignment * alignment;
 }
 
-void exitTrap(Warp &warp, const Instruction &in, Lanes lanes) {
+void trap(Warp &warp, const Instruction &in, Lanes lanes) {
   warp.fail(in, static_cast<unsigned>(__builtin_ctz(lanes)), "trap");
 }
-void nothing(Warp &, const Instruction &, Lanes) {}
 
 } // namespace
 
@@ -32,48 +35,27 @@ std::string placeOf(const Module &module, const Statement &statement) {
   return text;
 }
 
-Decoder::Decoder(Module &module, const Function &function) : module(module), function(function) {}
-
 void Decoder::refuse(const std::string &what) const {
   throw Refusal(module.path + ":" + std::to_string(statement->line) + ": kernel " + function.name +
-                ": " + statement->spelling() + ": " + what);
+                ": " + statement->spelling + ": " + what);
 }
 
-const Operand &Decoder::operand(std::size_t number) {
+const Operand &Decoder::operand(std::size_t number) const {
   if (number >= statement->operands.size())
     refuse("got " + std::to_string(statement->operands.size()) + " operands, expected more");
   return statement->operands[number];
 }
 
-bool Decoder::isPredicate(const Operand &operand) const {
-  return operand.kind == Operand::Reg &&
-         frame->registers[static_cast<std::size_t>(operand.reg)].width == 0;
-}
-
-Ref Decoder::result(const Operand &operand, unsigned width) {
-  if (operand.kind == Operand::Sink)
-    return Ref();
-  if (operand.kind != Operand::Reg || isPredicate(operand))
-    refuse("expected a register for the result");
-  return registerOf(operand, width, false);
-}
-
 Ref Decoder::registerOf(const Operand &operand, unsigned width, bool mayBeWider) const {
+  if (operand.reg < 0 || operand.number)
+    refuse("expected a register");
   const Ref ref = frame->registers[static_cast<std::size_t>(operand.reg)];
-  if (width && (mayBeWider ? ref.width < width : ref.width != width))
-    refuse("register " + operand.name + ": got " + std::to_string(8 * ref.width) +
-           " bits, expected " + std::to_string(8 * width));
+  const auto bits = [](unsigned bytes) {
+    return bytes ? std::to_string(8 * bytes) + " bits" : std::string("a predicate");
+  };
+  if (mayBeWider && width ? ref.width < width : ref.width != width)
+    refuse("register " + operand.name + ": got " + bits(ref.width) + ", expected " + bits(width));
   return ref;
-}
-
-Ref Decoder::predicate(const Operand &operand) {
-  if (operand.kind == Operand::Number)
-    return {operand.number ? kAlways : kNever, 0, 0};
-  if (operand.kind == Operand::Sink)
-    return Ref();
-  if (!isPredicate(operand))
-    refuse("expected a predicate");
-  return frame->registers[static_cast<std::size_t>(operand.reg)];
 }
 
 Ref Decoder::constant(std::uint64_t bits, unsigned width) {
@@ -88,170 +70,160 @@ Ref Decoder::constant(std::uint64_t bits, unsigned width) {
   return at->second;
 }
 
-std::pair<Space, std::uint64_t> Decoder::placeOf(const std::string &variable) const {
-  for (const Places *places : {static_cast<const Places *>(&frame->variables), &shared})
-    if (const auto found = places->find(variable); found != places->end())
-      return found->second;
-  for (const Variable &global : module.variables)
-    if (global.name == variable && global.space != Space::Shared)
-      return {global.space, reinterpret_cast<std::uint64_t>(global.contents.data())};
-  refuse("got '" + variable + "', expected a register or a variable");
-}
-
 Ref Decoder::source(const Operand &operand, unsigned width) {
+  const std::int64_t number = operand.number;
+  if (operand.kind == Operand::Number && !width)
+    return {number ? kAlways : kNever, 0, 0};
+  width = width == 1 ? 2 : width; // there are no narrower registers
   if (operand.kind == Operand::Number) {
-    if (width < 8 && !operand.isFloat &&
-        (operand.number < -(std::int64_t(1) << (8 * width - 1)) ||
-         operand.number >= (std::int64_t(1) << (8 * width))))
-      refuse("the number " + std::to_string(operand.number) + " has more than " +
+    if (width < 8 && (number < -(std::int64_t(1) << (8 * width - 1)) ||
+                      number >= (std::int64_t(1) << (8 * width))))
+      refuse("the number " + std::to_string(number) + " has more than " +
              std::to_string(8 * width) + " bits");
-    return constant(static_cast<std::uint64_t>(operand.number), width);
+    return constant(static_cast<std::uint64_t>(number), width);
   }
-  if (operand.kind == Operand::Symbol) {
-    for (std::size_t i = 0; i < specialRegisters().size(); ++i)
-      if (operand.name == specialRegisters()[i].name) {
-        if (width != 4)
-          refuse(operand.name + " has 32 bits");
-        const auto [at, isNew] = code.specials.try_emplace(i);
-        if (isNew)
-          at->second = newRegister(4);
-        return at->second;
-      }
-    return constant(placeOf(operand.name).second + static_cast<std::uint64_t>(operand.number),
-                    width);
-  }
-  if (operand.kind != Operand::Reg || isPredicate(operand))
-    refuse("expected a register or a number");
-  return registerOf(operand, width, statement->opcode == "cvt");
+  if (operand.kind != Operand::Symbol)
+    // Of what is stored or converted a register may have further bits.
+    return registerOf(operand, width, statement->opcode() == "cvt" || statement->opcode() == "st");
+  for (std::size_t i = 0; i < specialRegisters().size(); ++i)
+    if (operand.name == specialRegisters()[i].name) {
+      const auto [at, isNew] = code.specials.try_emplace(i);
+      if (isNew)
+        at->second = newRegister(4);
+      if (width != 4)
+        refuse(operand.name + " has 32 bits");
+      return at->second;
+    }
+  return constant(placeOf(operand.name).second + static_cast<std::uint64_t>(number), width);
 }
 
-void Decoder::address(const Operand &operand, Space space) {
+void Decoder::takeAddress(const Operand &operand) {
   if (operand.kind != Operand::Address)
     refuse("expected an address");
-  in.space = space;
   in.offset = operand.number;
-  in.a = Ref();
   if (operand.reg >= 0) {
     in.a = frame->registers[static_cast<std::size_t>(operand.reg)];
-    return;
+  } else if (!operand.name.empty()) {
+    const Place place = placeOf(operand.name);
+    if (in.space == Space::Parameter)
+      in.space = place.first; // of a call: local memory
+    in.offset += static_cast<std::int64_t>(place.second);
   }
-  if (operand.name.empty())
-    return;
-  const auto place = placeOf(operand.name);
-  if (space == Space::Parameter)
-    in.space = place.first; // of a call: local memory
-  in.offset += static_cast<std::int64_t>(place.second);
 }
 
-void Decoder::list(const Operand &operand, unsigned width, bool isResult, unsigned parts) {
-  in.first = static_cast<std::uint32_t>(code.lists.size());
-  const std::vector<Operand> one = {operand};
-  for (const Operand &part : operand.kind == Operand::Vector ? operand.parts : one) {
-    // Of an access it may be wider than what is in memory.
-    const bool mayBeWider = statement->opcode == "ld" || statement->opcode == "st";
-    code.lists.push_back(part.kind == Operand::Reg ? registerOf(part, width, mayBeWider)
-                         : isResult                ? result(part, width)
-                                                   : source(part, std::max(width, 2u)));
+void Decoder::take(const std::string &word, const Operand &operand) {
+  const unsigned width = word.size() > 1 ? static_cast<unsigned>(word[1] - '0') : 0;
+  const auto letter = std::string("abcem").find(word[0]);
+  Ref *const sources[] = {&in.a, &in.b, &in.c, &in.e, &in.mask};
+  if (letter != std::string::npos) {
+    *sources[letter] = source(operand, width);
+  } else if (word[0] == '[') {
+    takeAddress(operand);
+  } else if (word[0] == 'd') {
+    in.d = registerOf(operand, width, false);
+    if (!operand.parts.empty())
+      in.q = registerOf(operand.parts[0], 0, false);
+  } else if (word[0] == 'D' || word[0] == 'S') {
+    if (!in.count)
+      in.first = static_cast<std::uint32_t>(code.lists.size());
+    const std::vector<Operand> one = {operand};
+    const auto &parts = operand.kind == Operand::Vector ? operand.parts : one;
+    for (const Operand &part : parts)
+      code.lists.push_back(word[0] == 'D' ? registerOf(part, width, statement->opcode() == "ld")
+                                          : source(part, width));
+    if (word.size() > 3 && parts.size() != unsigned(word[3] - '0'))
+      refuse("got " + std::to_string(parts.size()) + " registers, expected " + word[3]);
+    in.count += static_cast<std::uint32_t>(parts.size());
+  } else {
+    if (operand.kind != Operand::Number || (word != "i" && word != std::to_string(operand.number)))
+      refuse("got the operand '" + operand.name + std::to_string(operand.number) + "', expected " +
+             (word == "i" ? "a number" : word));
+    in.number = word == "i" ? operand.number : in.number;
   }
-  in.count = static_cast<std::uint32_t>(code.lists.size()) - in.first;
-  if (parts && in.count != parts)
-    refuse("got " + std::to_string(in.count) + " registers, expected " + std::to_string(parts));
 }
 
-std::int64_t Decoder::immediate(const Operand &operand) {
-  if (operand.kind != Operand::Number)
-    refuse("expected a number");
-  return operand.number;
-}
-
-void Decoder::operandsOf(const std::array<unsigned, 4> &widths) {
-  in.d = result(operand(0), widths[0]);
-  if (in.d.width == Ref::kNone)
-    refuse("expected a register for the result");
-  Ref *sources[] = {&in.a, &in.b, &in.c};
-  for (std::size_t i = 0; i < 3 && widths[i + 1]; ++i)
-    *sources[i] = source(operand(i + 1), widths[i + 1]);
-}
-
-int Decoder::optionOf(const std::string &word, const std::string &words) {
+void Decoder::take(const std::string &words) {
+  for (const std::string &part : statement->parts)
+    if (in.space == Space::Generic)
+      in.space = spaceOf(part);
   std::istringstream list(words);
-  int index = 0;
-  for (std::string one; list >> one; ++index)
-    if (one == word)
-      return index;
-  return -1;
+  std::size_t number = 0;
+  for (std::string word; list >> word; ++number)
+    take(word, operand(number));
+  if (number < statement->operands.size())
+    refuse("got " + std::to_string(statement->operands.size()) + " operands, expected " +
+           std::to_string(number));
 }
 
-int Decoder::optionAmong(const std::string &words) const {
-  for (const std::string &suffix : statement->suffixes)
-    if (const int index = optionOf(suffix, words); index >= 0)
-      return index;
-  return -1;
+void Rows::add(std::initializer_list<std::string_view> parts, Row row) {
+  std::string spelling;
+  for (std::string_view part : parts)
+    spelling += part;
+  rows[spelling] = row;
 }
 
-Space Decoder::space() const {
-  for (const std::string &suffix : statement->suffixes)
-    if (const Space space = spaceOf(suffix); space != Space::Generic)
-      return space;
-  return Space::Generic;
+const Row *Rows::find(const std::string &spelling) const {
+  const auto found = rows.find(spelling);
+  return found == rows.end() ? nullptr : &found->second;
 }
 
 bool Decoder::decodeRow() {
   static const Rows rows = [] {
     Rows all;
-    addArithmetic(all);
-    addApproximations(all);
-    addBits(all);
+    all.add({"trap"}, {trap, ""});
+    all.add({"bar.sync"}, {nullptr, "0", Kind::Barrier});
+    all.add({"bar.red.or.pred"}, {nullptr, "d0 0 a0", Kind::Barrier});
+    for (const auto add : {addAccesses, addApproximations, addArithmetic, addBits, addComparisons,
+                           addConversions, addMatrices, addProducts, addWarpFunctions})
+      add(all);
     return all;
   }();
-  std::string key = statement->opcode;
-  for (const std::string &suffix : statement->suffixes)
-    key += suffix == "rn" ? "" : "." + suffix;
-  const auto found = rows.find(key);
-  if (found == rows.end())
+  std::string key;
+  for (const std::string &part : statement->parts)
+    if (part != "rn" && spaceOf(part) == Space::Generic)
+      key += (key.empty() ? "" : ".") + part;
+  const Row *found = rows.find(key);
+  if (!found)
     return false;
-  in.run = found->second.run;
-  operandsOf(found->second.widths);
+  in.run = found->run;
+  in.kind = found->kind;
+  take(found->operands);
   return true;
 }
 
-/// Static variables one behind another with gaps of 128 bytes between them; then what the launch
-/// asks for.
-void Decoder::layOutShared() {
-  std::uint8_t number = 0;
-  const auto place = [&](const Variable &variable) {
-    if (variable.space != Space::Shared)
-      return;
-    if (variable.isExternal) {
-      shared[variable.name] = {Space::Shared, ~std::uint64_t(0)};
-      return;
+/// Variables one behind another with gaps of 128 bytes between them.
+std::uint64_t Decoder::placeShared(const Variable &variable) {
+  if (variable.isExternal)
+    return code.dynamicOffset = kDynamicOffset;
+  auto &owners = code.owners;
+  const std::uint64_t start =
+      roundedUp(owners.empty() ? 0 : owners.size() + 128, variable.alignment);
+  const auto number = static_cast<std::uint8_t>(shared.size() % 254 + 1);
+  owners.resize(start);
+  owners.resize(start + variable.bytes, number);
+  return start;
+}
+
+/// Gives a variable its place where it is first used.
+Decoder::Place Decoder::placeOf(const std::string &name) {
+  for (const auto *places : {&frame->variables, &shared})
+    if (const auto found = places->find(name); found != places->end())
+      return found->second;
+  const std::vector<Variable> &globals = module.variables;
+  for (const auto *variables : {&frame->function->variables, &globals})
+    for (const Variable &variable : *variables) {
+      if (variable.name != name)
+        continue;
+      if (variable.space == Space::Shared)
+        return shared[name] = {Space::Shared, placeShared(variable)};
+      if (variables == &globals)
+        return {variable.space, reinterpret_cast<std::uint64_t>(variable.contents.data())};
+      const std::uint64_t start =
+          roundedUp(code.localBytes, std::max<std::uint64_t>(variable.alignment, 16));
+      code.localBytes = roundedUp(start + variable.bytes, 16);
+      return frame->variables[name] = {Space::Local, start};
     }
-    const std::uint64_t start =
-        roundedUp(code.owners.empty() ? 0 : code.owners.size() + 128, variable.alignment);
-    shared[variable.name] = {Space::Shared, start};
-    code.owners.resize(start);
-    number = static_cast<std::uint8_t>(number % 254 + 1);
-    code.owners.resize(start + variable.bytes, number);
-    code.sharedBytes += variable.bytes;
-  };
-  std::vector<const Function *> used = {&function};
-  for (std::size_t i = 0; i < used.size(); ++i) {
-    for (const Variable &variable : used[i]->variables)
-      place(variable);
-    for (const Statement &s : used[i]->statements)
-      for (const Operand &operand : s.operands) {
-        for (const Variable &variable : module.variables)
-          if (operand.name == variable.name && !shared.count(variable.name))
-            place(variable);
-        const Function *callee = s.opcode == "call" ? module.find(operand.name) : nullptr;
-        if (callee && std::find(used.begin(), used.end(), callee) == used.end())
-          used.push_back(callee);
-      }
-  }
-  code.dynamicOffset = roundedUp(code.owners.size(), 1024);
-  for (auto &[name, where] : shared)
-    if (where.second == ~std::uint64_t(0))
-      where.second = code.dynamicOffset;
+  refuse("got '" + name + "', expected a register or a variable");
 }
 
 Ref Decoder::newRegister(unsigned width) {
@@ -262,52 +234,36 @@ Ref Decoder::newRegister(unsigned width) {
           static_cast<std::uint8_t>(width)};
 }
 
-/// Local memory, of calls too.
-void Decoder::placeVariables(Frame &target) {
-  for (const Variable &variable : target.function->variables) {
-    if (variable.space == Space::Shared)
-      continue;
-    const std::uint64_t start =
-        roundedUp(code.localBytes, std::max<std::uint64_t>(variable.alignment, 16));
-    target.variables[variable.name] = {Space::Local, start};
-    code.localBytes = start + variable.bytes;
-  }
-}
-
 Code Decoder::run() {
   code.module = &module;
   code.function = &function;
   code.predicates = 2;
-  layOutShared();
-  Frame kernel{&function, nullptr, {}, {}, {}, {}, {}};
+  Frame kernel{&function, nullptr};
   for (const Variable &parameter : function.parameters) {
     kernel.variables[parameter.name] = {Space::Parameter, parameter.offset};
     code.parameterBytes = parameter.offset + parameter.bytes;
   }
   decodeBody(kernel);
   static const Statement end = [] {
-    Statement s;
-    s.opcode = "exit";
-    return s;
+    Statement exit;
+    exit.spelling = "exit";
+    exit.parts = {"exit"};
+    return exit;
   }();
   Instruction last;
   last.kind = Kind::Exit;
   last.statement = &end;
   code.instructions.push_back(last);
-  code.localBytes = roundedUp(code.localBytes, 16);
+  if (!code.dynamicOffset)
+    code.dynamicOffset = code.owners.size();
   return std::move(code);
 }
 
 void Decoder::decodeBody(Frame &target) {
-  for (const Register &reg : target.function->registers)
-    target.registers.push_back(newRegister(reg.width));
-  placeVariables(target);
-  using Family = bool (*)(Decoder &);
-  static constexpr Family families[] = {decodeComparisons, decodeMemory,        decodeBits,
-                                        decodeConversions, decodeWarpFunctions, decodeMatrices,
-                                        decodeProducts,    decodeCarries};
+  Frame *const caller = std::exchange(frame, &target);
+  for (unsigned width : target.function->registers)
+    target.registers.push_back(newRegister(width));
   for (const Statement &next : target.function->statements) {
-    frame = &target;
     statement = &next;
     target.starts.push_back(static_cast<std::uint32_t>(code.instructions.size()));
     in = Instruction();
@@ -316,67 +272,38 @@ void Decoder::decodeBody(Frame &target) {
       in.guard = static_cast<int>(target.registers[static_cast<std::size_t>(next.guard)].offset);
       in.isGuardNegated = next.isGuardNegated;
     }
-    if (next.opcode == "call") {
+    if (next.opcode() == "call") {
       decodeCall();
       continue;
     }
-    if (!decodeControl() && !decodeRow() &&
-        std::none_of(std::begin(families), std::end(families),
-                     [&](Family family) { return family(*this); }))
+    if (!decodeControl() && !decodeAccess(*this) && !decodeVectorMove(*this) &&
+        !decodeProduct(*this) && !decodeRow())
       refuse("the instruction is not supported");
     code.instructions.push_back(in);
   }
   target.starts.push_back(static_cast<std::uint32_t>(code.instructions.size()));
-  const auto startOf = [&](const std::string &label) {
-    const auto found = target.function->labels.find(label);
-    if (found == target.function->labels.end())
-      throw Refusal(module.path + ": kernel " + function.name + ": got the label '" + label +
-                    "', which is nowhere");
-    return target.starts[found->second];
-  };
-  for (const auto &[instruction, label] : target.jumps)
-    code.instructions[instruction].target = startOf(label);
-  for (std::size_t instruction : target.returns)
-    code.instructions[instruction].target = target.starts.back();
+  for (const auto &[instruction, to] : target.jumps)
+    code.instructions[instruction].target = target.starts[to];
+  frame = caller;
 }
 
 bool Decoder::decodeControl() {
-  const std::string &name = statement->opcode;
-  if (name == "bra") {
+  const std::string &name = statement->opcode();
+  const bool returns = name == "ret" && frame->caller; // to behind the call
+  if (name == "bra" || returns) {
+    const auto &labels = frame->function->labels;
+    const auto found = returns ? labels.end() : labels.find(operand(0).name);
+    if (!returns && found == labels.end())
+      refuse("got the label '" + operand(0).name + "', which is nowhere");
     in.kind = Kind::Branch;
-    frame->jumps.push_back({code.instructions.size(), operand(0).name});
-  } else if (name == "ret" && frame->caller) {
-    in.kind = Kind::Branch;
-    frame->returns.push_back(code.instructions.size());
+    frame->jumps.push_back(
+        {code.instructions.size(), returns ? frame->function->statements.size() : found->second});
   } else if (name == "ret" || name == "exit") {
     in.kind = Kind::Exit;
-  } else if (name == "trap") {
-    in.run = exitTrap;
-  } else if ((name == "bar" || name == "barrier") &&
-             (statement->has("sync") || statement->has("red")) && !statement->has("warp")) {
-    decodeBarrier();
-  } else if (name == "pragma") {
-    in.run = nothing;
   } else {
     return false;
   }
   return true;
-}
-
-void Decoder::decodeBarrier() {
-  in.kind = Kind::Barrier;
-  std::size_t next = 0;
-  if (statement->has("red")) {
-    in.option = statement->has("popc") ? 1 : statement->has("and") ? 2 : 3;
-    in.d = in.option == 1 ? result(operand(0), 4) : predicate(operand(0));
-    const Operand &own = operand(operands() - 1);
-    in.a = predicate(own);
-    in.isNegated = own.isNegated;
-    next = 1;
-  }
-  in.offset = immediate(operand(next));
-  if (operands() > next + 1 + next)
-    refuse("barriers of a part of the block are not supported");
 }
 
 /// The statements of the function come here, with registers for each call.
@@ -390,7 +317,7 @@ void Decoder::decodeCall() {
       refuse("recursion is not supported");
   if (in.guard >= 0)
     refuse("a call with a guard is not supported");
-  Frame called{callee, frame, {}, {}, {}, {}, {}};
+  Frame called{callee, frame};
   const auto bind = [&](const std::vector<Variable> &formal, const std::vector<Operand> &actual) {
     if (formal.size() != actual.size())
       refuse("got " + std::to_string(actual.size()) + " parameters, expected " +
@@ -398,12 +325,11 @@ void Decoder::decodeCall() {
     for (std::size_t i = 0; i < formal.size(); ++i)
       called.variables[formal[i].name] = placeOf(actual[i].name);
   };
-  static const std::vector<Operand> none;
+  const std::vector<Operand> none;
   bind(callee->results, withResults ? operand(0).parts : none);
-  bind(callee->parameters, operands() > withResults + 1 ? operand(withResults + 1).parts : none);
-  Frame *own = frame;
+  bind(callee->parameters,
+       statement->operands.size() > withResults + 1 ? operand(withResults + 1).parts : none);
   decodeBody(called);
-  frame = own;
 }
 
 Code decode(Module &module, const Function &function) { return Decoder(module, function).run(); }

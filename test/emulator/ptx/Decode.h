@@ -1,7 +1,6 @@
 //===- Decode.h - gives statements their meaning -----------------------------------===//
 //
-// A family of instructions has a function `bool decodeX(Decoder &)`, false where the statement is
-// none of it.
+// Most instructions are rows of a table, found by their spelling.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FSDP_EMULATOR_PTX_DECODE_H
@@ -9,100 +8,95 @@
 
 #include "Code.h"
 
-#include <array>
+#include <initializer_list>
 #include <map>
 #include <string>
+#include <string_view>
 
 namespace emulator::ptx {
 
+/// What runs, and the operands as they are written, a word for each:
+///   dN  a result of N bytes, aN bN cN eN mN: registers, numbers or variables, for the member of
+///       Instruction with that letter (m: the mask); N = 0: a predicate
+///   [   an address, in `a` and `offset`
+///   DNxM, SNxM  M registers of N bytes for results or sources, in the list; without xM any number
+///   i   a number, in `number`
+///   0, 1  this number and no other
+struct Row {
+  Instruction::Run run;
+  const char *operands;
+  Kind kind = Kind::Plain;
+};
+/// By the spelling without `.rn` and state spaces.
+class Rows {
+public:
+  /// The spelling is all parts together.
+  void add(std::initializer_list<std::string_view> parts, Row row);
+  const Row *find(const std::string &spelling) const;
+
+private:
+  std::map<std::string, Row> rows;
+};
+void addAccesses(Rows &rows);
+void addApproximations(Rows &rows);
+void addArithmetic(Rows &rows);
+void addBits(Rows &rows);
+void addComparisons(Rows &rows);
+void addConversions(Rows &rows);
+void addMatrices(Rows &rows);
+void addProducts(Rows &rows);
+void addWarpFunctions(Rows &rows);
+
 class Decoder {
 public:
-  Decoder(Module &module, const Function &function);
+  Decoder(Module &module, const Function &function) : module(module), function(function) {}
   Code run();
 
   /// The statement that is decoded, and what becomes of it.
   const Statement *statement = nullptr;
   Instruction in;
-
-  /// Its operand; refuses where there are fewer.
-  const Operand &operand(std::size_t number);
-  std::size_t operands() const { return statement->operands.size(); }
-  /// A register, or nothing for `_`; `width`: bytes that it must have, 0 for any.
-  Ref result(const Operand &operand, unsigned width);
-  /// A register or 32 times a constant.
-  Ref source(const Operand &operand, unsigned width);
-  Ref predicate(const Operand &operand);
-  bool isPredicate(const Operand &operand) const;
-  /// [register + number] or [variable + number]: the register in `in.a`, the number in `in.offset`.
-  void address(const Operand &operand, Space space);
-  /// The parts of a vector, or one operand, to `in.first` and `in.count`; parts: how many it must
-  /// have, 0 for any.
-  void list(const Operand &operand, unsigned width, bool isResult, unsigned parts = 0);
-  /// 32 times `bits`.
-  Ref constant(std::uint64_t bits, unsigned width);
-  /// An operand that must be a number.
-  std::int64_t immediate(const Operand &operand);
-  /// The operands d, a, b, c of these widths; 0: the instruction lacks the operand.
-  void operandsOf(const std::array<unsigned, 4> &widths);
-  /// The place of a word, or of the first suffix that is there, in a list; -1 without.
-  static int optionOf(const std::string &word, const std::string &words);
-  int optionAmong(const std::string &words) const;
+  /// Takes its operands, which must be these of Row::operands.
+  void take(const std::string &words);
+  /// Refuses where there are fewer.
+  const Operand &operand(std::size_t number) const;
   [[noreturn]] void refuse(const std::string &what) const;
-  /// Of a state space in the statement's suffixes.
-  Space space() const;
   Code code;
 
 private:
-  using Places = std::map<std::string, std::pair<Space, std::uint64_t>>; ///< of variables, by name
+  using Place = std::pair<Space, std::uint64_t>;
   /// A function that is decoded: the kernel, or one that it calls, whose instructions come where
   /// the call is.
   struct Frame {
     const Function *function;
     Frame *caller;
-    std::vector<Ref> registers;
-    Places variables;
-    std::vector<std::uint32_t> starts; ///< first instruction of each statement
-    std::vector<std::pair<std::size_t, std::string>>
-        jumps; ///< instructions, and the labels that they go to
-    std::vector<std::size_t> returns;
+    std::vector<Ref> registers = {};
+    std::map<std::string, Place> variables = {};
+    std::vector<std::uint32_t> starts = {}; ///< first instruction of each statement
+    std::vector<std::pair<std::size_t, std::size_t>> jumps = {}; ///< instructions, to statements
   };
-  void layOutShared();
-  void placeVariables(Frame &frame);
   void decodeBody(Frame &frame);
   bool decodeControl();
   void decodeCall();
-  void decodeBarrier();
   bool decodeRow();
+  void take(const std::string &word, const Operand &operand);
   Ref newRegister(unsigned width);
   Ref registerOf(const Operand &operand, unsigned width, bool mayBeWider) const;
-  std::pair<Space, std::uint64_t> placeOf(const std::string &variable) const;
+  Ref source(const Operand &operand, unsigned width);
+  Ref constant(std::uint64_t bits, unsigned width);
+  void takeAddress(const Operand &operand);
+  Place placeOf(const std::string &variable);
+  std::uint64_t placeShared(const Variable &variable);
 
   Module &module;
   const Function &function;
   Frame *frame = nullptr;
   std::map<std::pair<std::uint64_t, unsigned>, Ref> known; ///< constants
-  Places shared;
+  std::map<std::string, Place> shared;                     ///< variables of shared memory
 };
 
-bool decodeCarries(Decoder &decoder);
-bool decodeBits(Decoder &decoder);
-bool decodeComparisons(Decoder &decoder);
-bool decodeConversions(Decoder &decoder);
-bool decodeMemory(Decoder &decoder);
-bool decodeWarpFunctions(Decoder &decoder);
-bool decodeMatrices(Decoder &decoder);
-bool decodeProducts(Decoder &decoder);
-
-/// What runs, and the bytes of its operands d, a, b, c; 0: it lacks the operand.
-struct Row {
-  Instruction::Run run;
-  std::array<unsigned, 4> widths;
-};
-/// By the spelling, of arithmetic without `.rn`.
-using Rows = std::map<std::string, Row>;
-void addArithmetic(Rows &rows);
-void addApproximations(Rows &rows);
-void addBits(Rows &rows);
+bool decodeAccess(Decoder &decoder);     ///< ld and st
+bool decodeVectorMove(Decoder &decoder); ///< mov of the parts of a number
+bool decodeProduct(Decoder &decoder);    ///< wgmma.mma_async
 
 } // namespace emulator::ptx
 

@@ -45,10 +45,6 @@ public:
     Lanes &old = predicates[ref.offset];
     old = (old & ~lanes) | (value & lanes);
   }
-  /// A number of any width, its upper bits zero.
-  std::uint64_t number(Ref ref, unsigned lane) const;
-  /// The register gets as many bits of `bits` as it has.
-  void setNumber(Ref ref, unsigned lane, std::uint64_t bits);
   unsigned threadOf(unsigned lane) const { return first + lane; }
   /// Of an operand [a + offset], in all lanes.
   Addresses addressesOf(Ref a, std::int64_t offset) const;
@@ -117,13 +113,9 @@ public:
   }
 
   std::vector<AsyncCopies> copies; ///< of each thread
-  void waitForCopies(unsigned thread, std::size_t pending, bool all);
+  void waitForCopies(unsigned thread, std::size_t pending);
   /// Threads whose copies have arrived since their last fence.proxy.async.
   std::vector<bool> unfenced;
-  void fence(unsigned thread, bool device) {
-    if (shadow)
-      shadow->fence(thread, device);
-  }
   void syncWarp(unsigned firstThread, Lanes lanes) {
     if (shadow)
       shadow->syncWarp(firstThread, lanes);

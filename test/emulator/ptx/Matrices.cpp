@@ -11,9 +11,6 @@ namespace emulator::ptx {
 
 namespace {
 
-float lowHalf(std::uint32_t pair) { return bitsOf<float>(pair << 16); }
-float highHalf(std::uint32_t pair) { return bitsOf<float>(pair & 0xffff0000u); }
-
 /// mma.m16n8k16 of bf16: registers d0..d3, a0..a3, b0, b1, c0..c3 in the list.
 void multiplyBf16(Warp &warp, const Instruction &in, Lanes) {
   const Ref *list = &warp.code.lists[in.first];
@@ -47,11 +44,10 @@ void multiplyBf16(Warp &warp, const Instruction &in, Lanes) {
 
 /// ldmatrix of 8 x 8 matrices of 16 bits: lane l has the address of row l % 8 of matrix l / 8, and
 /// gets elements of row l / 4, transposed of the rows 2 (l % 4) and the next one.
-void loadMatrices(Warp &warp, const Instruction &in, Lanes lanes) {
+template <bool isTransposed> void loadMatrices(Warp &warp, const Instruction &in, Lanes lanes) {
   Places rows, own;
   const Lanes named = in.count == 4 ? kAllLanes : (Lanes(1) << 8 * in.count) - 1;
   warp.block.access(warp, in, named, Space::Shared, warp.addressesOf(in.a, in.offset), 16, 0, rows);
-  const bool isTransposed = in.option != 0;
   for (unsigned i = 0; i < in.count; ++i) {
     auto *to = warp.at<std::uint32_t>(warp.code.lists[in.first + i]);
     for (unsigned half = 0; half < (isTransposed ? 2 : 1); ++half) {
@@ -73,34 +69,17 @@ void loadMatrices(Warp &warp, const Instruction &in, Lanes lanes) {
 
 } // namespace
 
-bool decodeMatrices(Decoder &decoder) {
-  const Statement &statement = *decoder.statement;
-  Instruction &in = decoder.in;
-  if (statement.opcode == "ldmatrix") {
-    const unsigned count = statement.has("x4") ? 4 : statement.has("x2") ? 2 : 1;
-    if (!statement.has("m8n8") || statement.last() != "b16" || decoder.space() != Space::Shared)
-      decoder.refuse("this shape is not supported");
-    decoder.list(decoder.operand(0), 4, true, count);
-    decoder.address(decoder.operand(1), Space::Shared);
-    in.option = statement.has("trans");
-    in.run = loadMatrices;
-  } else if (statement.opcode == "mma") {
-    if (statement.spelling() != "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32")
-      decoder.refuse("this shape is not supported");
-    decoder.list(decoder.operand(0), 4, true, 4);
-    const std::uint32_t first = in.first;
-    decoder.list(decoder.operand(1), 4, false, 4);
-    decoder.list(decoder.operand(2), 4, false, 2);
-    decoder.list(decoder.operand(3), 4, false, 4);
-    in.first = first;
-    in.count = 14;
-    in.run = multiplyBf16;
-  } else {
-    return false;
-  }
-  in.kind = Kind::Warp;
-  in.isAligned = true;
-  return true;
+void addMatrices(Rows &rows) {
+  const auto add = [&](const char *count, const char *operands) {
+    const char *name = "ldmatrix.sync.aligned.m8n8.";
+    rows.add({name, count, ".b16"}, {loadMatrices<false>, operands, Kind::Warp});
+    rows.add({name, count, ".trans.b16"}, {loadMatrices<true>, operands, Kind::Warp});
+  };
+  add("x1", "D4x1 [");
+  add("x2", "D4x2 [");
+  add("x4", "D4x4 [");
+  rows.add({"mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"},
+           {multiplyBf16, "D4x4 S4x4 S4x2 S4x4", Kind::Warp});
 }
 
 } // namespace emulator::ptx

@@ -24,9 +24,10 @@ struct Descriptor {
 };
 
 Descriptor descriptorOf(Warp &warp, const Instruction &in, Ref ref, Lanes lanes, bool isAcross) {
-  const std::uint64_t bits = warp.number(ref, 0);
+  const auto *own = warp.at<std::uint64_t>(ref);
+  const std::uint64_t bits = own[0];
   each(lanes, [&](unsigned lane) {
-    if (warp.number(ref, lane) != bits)
+    if (own[lane] != bits)
       warp.fail(in, lane, "wgmma: lanes have different descriptors");
   });
   if (bits >> 62 != 1 || (bits >> 49 & 7) != 0)
@@ -57,7 +58,7 @@ public:
     }
     std::uint16_t bits;
     std::memcpy(&bits, warp.block.shared() + address, 2);
-    return ofBf16(bits);
+    return lowHalf(bits);
   }
 
 private:
@@ -67,8 +68,13 @@ private:
   std::vector<Lanes> seen; ///< of each 16 bytes, the lanes that have read them
 };
 
+/// Registers of d in the list of a product, before those of a.
+unsigned resultsOf(const Instruction &in) {
+  return in.a.width == Ref::kNone ? in.count - 4 : in.count;
+}
+
 /// wgmma.mma_async m64nNk16. The list: N / 2 registers of d, then four of a where they are in
-/// registers; else a descriptor in `in.a`. `in.b`: that of b, `in.c` the predicate scale-d; option:
+/// registers; else a descriptor in `in.a`. `in.b`: that of b, `in.c` the predicate scale-d, number:
 /// 1 where b's rows are summed over.
 void multiply(Warp &warp, const Instruction &in, Lanes lanes) {
   Products &products = warp.products;
@@ -81,7 +87,7 @@ void multiply(Warp &warp, const Instruction &in, Lanes lanes) {
                           "copies have arrived",
                           thread));
   const Ref *list = &warp.code.lists[in.first];
-  const unsigned registers = in.bytes, columns = registers * 2;
+  const unsigned registers = resultsOf(in), columns = registers * 2;
   Products::Product product{&in, {}, {}};
   Reader reader(warp, in, product);
   float a[16][16]; // by k, then by row
@@ -91,8 +97,8 @@ void multiply(Warp &warp, const Instruction &in, Lanes lanes) {
         const std::uint32_t pair = warp.at<std::uint32_t>(list[registers + i])[lane];
         product.registers.push_back(pair);
         const unsigned row = lane / 4 + (i & 1) * 8, k = lane % 4 * 2 + (i >> 1) * 8;
-        a[k][row] = bitsOf<float>(pair << 16);
-        a[k + 1][row] = bitsOf<float>(pair & 0xffff0000u);
+        a[k][row] = lowHalf(pair);
+        a[k + 1][row] = highHalf(pair);
       }
   } else {
     const Descriptor left = descriptorOf(warp, in, in.a, lanes, false);
@@ -101,7 +107,7 @@ void multiply(Warp &warp, const Instruction &in, Lanes lanes) {
         a[k][row] =
             reader.read(row % 8 * 4 + k / 4, left.addressOf(warp.number_ % 4 * 16 + row, k));
   }
-  const Descriptor right = descriptorOf(warp, in, in.b, lanes, in.option != 0);
+  const Descriptor right = descriptorOf(warp, in, in.b, lanes, in.number != 0);
   const Lanes adds = warp.predicate(in.c);
   for (unsigned column = 0; column < columns; ++column) {
     float sums[16] = {};
@@ -140,7 +146,7 @@ void finish(Warp &warp, const Products::Product &product) {
                 formatted("wgmma: byte %td of the shared memory changed before wgmma.wait_group",
                           read.at - warp.block.shared()));
   }
-  const Ref *list = &warp.code.lists[in.first + in.bytes];
+  const Ref *list = &warp.code.lists[in.first + resultsOf(in)];
   for (unsigned lane = 0; lane < 32 && !product.registers.empty(); ++lane)
     for (unsigned i = 0; i < 4; ++i)
       if (warp.at<std::uint32_t>(list[i])[lane] != product.registers[4 * lane + i])
@@ -150,7 +156,7 @@ void finish(Warp &warp, const Products::Product &product) {
 void wait(Warp &warp, const Instruction &in, Lanes) {
   Products &products = warp.products;
   products.isBegun = false;
-  const auto pending = static_cast<std::size_t>(in.offset);
+  const auto pending = static_cast<std::size_t>(in.number);
   if (products.groups.size() <= pending)
     return;
   const auto last = products.groups.end() - static_cast<std::ptrdiff_t>(pending) - 1;
@@ -169,49 +175,26 @@ void wait(Warp &warp, const Instruction &in, Lanes) {
 
 } // namespace
 
-bool decodeProducts(Decoder &decoder) {
+void addProducts(Rows &rows) {
+  rows.add({"wgmma.fence.sync.aligned"}, {begin, "", Kind::Warp});
+  rows.add({"wgmma.commit_group.sync.aligned"}, {commit, "", Kind::Warp});
+  rows.add({"wgmma.wait_group.sync.aligned"}, {wait, "i", Kind::Warp});
+}
+
+bool decodeProduct(Decoder &decoder) {
   const Statement &statement = *decoder.statement;
-  Instruction &in = decoder.in;
-  if (statement.opcode != "wgmma")
+  if (statement.opcode() != "wgmma" || !statement.has("mma_async"))
     return false;
-  in.kind = Kind::Warp;
-  in.isAligned = true;
-  if (statement.has("fence")) {
-    in.run = begin;
-  } else if (statement.has("commit_group")) {
-    in.run = commit;
-  } else if (statement.has("wait_group")) {
-    in.run = wait;
-    in.offset = decoder.immediate(decoder.operand(0));
-  } else {
-    const Operand &d = decoder.operand(0), &a = decoder.operand(1);
-    const bool inRegisters = a.kind == Operand::Vector;
-    const unsigned columns = static_cast<unsigned>(2 * d.parts.size());
-    const std::string expected =
-        "wgmma.mma_async.sync.aligned.m64n" + std::to_string(columns) + "k16.f32.bf16.bf16";
-    if (statement.spelling() != expected || columns % 8)
-      decoder.refuse("this shape is not supported");
-    // Signs of a and b, and where b, and a in shared memory, have their rows.
-    const std::size_t flags = 4;
-    if (decoder.immediate(decoder.operand(flags)) != 1 ||
-        decoder.immediate(decoder.operand(flags + 1)) != 1 ||
-        (!inRegisters && decoder.immediate(decoder.operand(flags + 2)) != 0))
-      decoder.refuse("negated operands, and a with columns in a row, are not supported");
-    in.option = static_cast<std::uint8_t>(
-        decoder.immediate(decoder.operand(flags + (inRegisters ? 2 : 3))));
-    decoder.list(d, 4, true);
-    const std::uint32_t first = in.first;
-    if (inRegisters)
-      decoder.list(a, 4, false);
-    else
-      in.a = decoder.source(a, 8);
-    in.first = first;
-    in.bytes = static_cast<std::uint8_t>(d.parts.size());
-    in.count = static_cast<std::uint32_t>(d.parts.size()) + (inRegisters ? 4 : 0);
-    in.b = decoder.source(decoder.operand(2), 8);
-    in.c = decoder.predicate(decoder.operand(3));
-    in.run = multiply;
-  }
+  const std::size_t columns = 2 * decoder.operand(0).parts.size();
+  if (columns % 8 || statement.spelling != "wgmma.mma_async.sync.aligned.m64n" +
+                                               std::to_string(columns) + "k16.f32.bf16.bf16")
+    decoder.refuse("this shape is not supported");
+  // Behind scale-d are the signs of a and b, whether a in shared memory has its rows across, which
+  // is not supported, and whether b has.
+  const bool inRegisters = decoder.operand(1).kind == Operand::Vector;
+  decoder.take(inRegisters ? "D4 S4x4 b8 c0 1 1 i" : "D4 a8 b8 c0 1 1 0 i");
+  decoder.in.run = multiply;
+  decoder.in.kind = Kind::Warp;
   return true;
 }
 

@@ -28,49 +28,38 @@ struct Variable {
   std::string name;
   Space space = Space::Generic;
   std::uint64_t bytes = 0, alignment = 1;
-  std::uint64_t offset = 0;   ///< in the memory of its function or module for its space
+  std::uint64_t offset = 0;   ///< of a parameter
   bool isExternal = false;    ///< shared memory whose size the launch says
-  std::vector<char> contents; ///< at the start; empty: zeros, of shared and local memory nothing
-};
-
-/// A virtual register: of predicates the width is 0.
-struct Register {
-  unsigned width = 0; ///< bytes of one lane
-  std::string name;
+  std::vector<char> contents; ///< at the start, of global and constant memory
 };
 
 struct Operand {
-  enum Kind { Reg, Number, Symbol, Address, Vector, Sink } kind = Sink;
+  enum Kind { Reg, Number, Symbol, Address, Vector } kind = Symbol;
   int reg = -1;               ///< of Reg, and of an Address with one
-  std::string name;           ///< of a symbol, and of an Address with one
+  std::string name;           ///< of Reg and Symbol, and of an Address with one
   std::int64_t number = 0;    ///< bits of a Number, offset of an Address
-  bool isFloat = false;       ///< a Number written as 0f... or 0d...
-  bool isNegated = false;     ///< `!` before a predicate
   std::vector<Operand> parts; ///< of a Vector; of a Reg `a|b`, the part b
 };
 
 struct Statement {
-  std::string opcode;                ///< up to the first dot
-  std::vector<std::string> suffixes; ///< the parts behind dots
-  int guard = -1;                    ///< the predicate register of @p
+  std::string spelling;           ///< as it is written, without operands
+  std::vector<std::string> parts; ///< of the spelling, between dots
+  int guard = -1;                 ///< the predicate register of @p
   bool isGuardNegated = false;
   std::vector<Operand> operands;
   int line = 0;                 ///< of the PTX
   int file = 0, sourceLine = 0; ///< of the last .loc; 0 without
 
-  bool has(const std::string &suffix) const;
-  /// The suffix from the end, from 0: `f32` of add.ftz.f32.
-  const std::string &last(unsigned fromEnd = 0) const;
-  /// As it is written, without operands.
-  std::string spelling() const;
+  const std::string &opcode() const { return parts.front(); }
+  const std::string &type() const { return parts.back(); }
+  bool has(const std::string &part) const;
 };
 
 struct Function {
-  std::string name; ///< mangled
-  bool isEntry = false;
+  std::string name;                          ///< mangled
   std::vector<Variable> parameters, results; ///< results: of functions that are called
   std::vector<Variable> variables;           ///< shared, local and of calls
-  std::vector<Register> registers;
+  std::vector<unsigned> registers;           ///< bytes of one lane; 0: a predicate
   std::vector<Statement> statements;
   std::map<std::string, std::size_t> labels; ///< number of the statement behind
   std::size_t at = 0;                        ///< of its body in the text

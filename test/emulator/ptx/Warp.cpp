@@ -21,16 +21,7 @@ const std::vector<Special> &specialRegisters() {
       {"%ctaid.z", [](B b, U) { return b.index.z; }},
       {"%nctaid.x", [](B b, U) { return b.grid.grid.x; }},
       {"%nctaid.y", [](B b, U) { return b.grid.grid.y; }},
-      {"%nctaid.z", [](B b, U) { return b.grid.grid.z; }},
-      {"%laneid", [](B, U t) { return t % 32; }},
-      {"%warpid", [](B, U t) { return t / 32; }},
-      {"%lanemask_eq", [](B, U t) { return 1u << t % 32; }},
-      {"%lanemask_lt", [](B, U t) { return (1u << t % 32) - 1; }},
-      {"%lanemask_le", [](B, U t) { return (2u << t % 32) - 1; }},
-      {"%lanemask_gt", [](B, U t) { return ~((2u << t % 32) - 1); }},
-      {"%lanemask_ge", [](B, U t) { return ~((1u << t % 32) - 1); }},
-      {"%dynamic_smem_size", [](B b, U) { return U(b.grid.dynamicBytes); }},
-      {"%total_smem_size", [](B b, U) { return U(b.sharedBytes()); }}};
+      {"%nctaid.z", [](B b, U) { return b.grid.grid.z; }}};
   return registers;
 }
 
@@ -57,20 +48,6 @@ Addresses Warp::addressesOf(Ref a, std::int64_t offset) const {
                        : a.width == 4 ? at<std::uint32_t>(a)[lane]
                                       : 0;
   return addresses;
-}
-
-std::uint64_t Warp::number(Ref ref, unsigned lane) const {
-  return ref.width == 0   ? predicates[ref.offset] >> lane & 1
-         : ref.width == 2 ? at<std::uint16_t>(ref)[lane]
-         : ref.width == 4 ? at<std::uint32_t>(ref)[lane]
-                          : at<std::uint64_t>(ref)[lane];
-}
-
-void Warp::setNumber(Ref ref, unsigned lane, std::uint64_t bits) {
-  if (ref.width == 0)
-    setPredicate(ref, Lanes(1) << lane, bits & 1 ? kAllLanes : 0);
-  else if (ref.width != Ref::kNone)
-    std::memcpy(at<char>(ref) + lane * ref.width, &bits, ref.width);
 }
 
 void Warp::begin() {
@@ -135,9 +112,8 @@ void Warp::neverMeet() {
   std::string text = "lanes of a warp do not meet:";
   for (const Group &group : groups) {
     const Instruction &in = code.instructions[group.pc];
-    text +=
-        formatted(" the lanes 0x%x wait in %s, %s;", group.lanes, in.statement->spelling().c_str(),
-                  placeOf(*code.module, *in.statement).c_str());
+    text += formatted(" the lanes 0x%x wait in %s, %s;", group.lanes,
+                      in.statement->spelling.c_str(), placeOf(*code.module, *in.statement).c_str());
   }
   actor = static_cast<unsigned>(__builtin_ctz(groups[0].lanes));
   fault("%s all that live are 0x%x", text.c_str(), living);
@@ -145,12 +121,12 @@ void Warp::neverMeet() {
 
 /// Whether the lanes of a group are all that an instruction of the warp waits for.
 bool Warp::mayMeet(const Instruction &in, Lanes lanes) {
-  if (in.isAligned)
+  if (in.kind == Kind::Warp)
     return lanes == living;
-  const std::string &name = in.statement->opcode;
+  const std::string &name = in.statement->opcode();
   bool complete = true;
   each(lanes, [&](unsigned lane) {
-    const auto mask = static_cast<Lanes>(number(in.c, lane));
+    const Lanes mask = at<Lanes>(in.mask)[lane];
     if (!(mask >> lane & 1))
       fail(in, lane,
            formatted("%s: the mask 0x%x lacks the calling lane %u", name.c_str(), mask, lane));
@@ -165,7 +141,7 @@ bool Warp::mayMeet(const Instruction &in, Lanes lanes) {
 /// While products run, what they write may be moved, and be operands of products.
 void Warp::checkResults(const Instruction &in) {
   auto &results = products.results;
-  const std::string &name = in.statement->opcode;
+  const std::string &name = in.statement->opcode();
   if (name == "wgmma" || in.kind == Kind::Branch || in.kind == Kind::Barrier)
     return;
   const auto isResult = [&](Ref ref) {

@@ -160,6 +160,8 @@ TYPED_TEST(AttentionKernels, WindowsDocumentsAndCapsAreTheCpus) {
       {with({2, 2, 1, 140, 160, 32, 0.2f, true}, 0, 0), Documents::InRow},
       {with({1, 2, 2, 70, 90, 32, 0.2f, true}, 0, 2), Documents::None},
       {with({2, 2, 2, 70, 70, 64, -0.1f, false}, 0, 1), Documents::Mixed},
+      {with({1, 1, 1, 5, 7, 32, -0.2f, false}, 0, 1), Documents::None},
+      {with({1, 1, 1, 5, 7, 128, -0.1f, false}, 0, 1), Documents::None},
       {with({1, 1, 1, 70, 70, 64, 0.125f, true}, 0, 0), Documents::InRow},
       {with({1, 1, 1, 150, 150, 128, 0.09f, true}, 70, 3), Documents::InRow},
       {with({1, 2, 1, 9, 33, 20, 0.3f, true}, 4, 0.5f), Documents::Mixed}};
@@ -196,6 +198,17 @@ TYPED_TEST(AttentionKernels, BiasesAreTheCpus) {
         this->compare(sizes, offset > 1 ? 0 : offset, documents, bias);
 }
 
+// Blocks of keys one after the other, and those that documents leave, of each kernel with a bias.
+// Numbers are compared above.
+TYPED_TEST(AttentionKernels, BiasesOfBlocksAndDocuments) {
+  for (std::uint32_t width : {32, 64, 128})
+    for (Documents documents : {Documents::None, Documents::InRow})
+      for (std::size_t offset : {0, 80, 86})
+        if (const AttentionShape sizes{1, 1, 1, 70, 140, width, 0.1f, false};
+            seeksRaces() && choose(sizes, offset))
+          this->compare(sizes, 0, documents, Bias::Shared);
+}
+
 // One case of each kernel that the cases above leave out where races are sought.
 TYPED_TEST(AttentionKernels, KernelsOfOtherDevices) {
   for (std::uint32_t width : {64, 128})
@@ -207,6 +220,8 @@ TYPED_TEST(AttentionKernels, KernelsOfOtherDevices) {
           if (choose(sizes, offset) && !(hasWindow && bias != Bias::None))
             this->compare(sizes, 0, Documents::None, bias);
       }
+  if (const AttentionShape sizes{1, 1, 1, 4, 4, 32, 0.1f, true}; choose(sizes, 1))
+    this->compare(sizes, 1, Documents::None, Bias::Shared);
 }
 
 // Queries before their keys, among them and behind them.

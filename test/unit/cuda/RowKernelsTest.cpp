@@ -96,6 +96,35 @@ TYPED_TEST(RowKernels, SumsOverManyRowsStayCloseAndAreTheSameBits) {
   }
 }
 
+/// Rows that are read by single elements: blocks of two warps, which use the scratch of a row's
+/// sums again for the next row of their stripe.
+TYPED_TEST(RowKernels, StripesOfTwoRowsOfAnyWidth) {
+  using T = TypeParam;
+  const NormRows shape{1100, 33, 1e-5};
+  const std::size_t n = shape.rows * shape.width;
+  const Floats x = rounded<T>(normal(n, this->random)),
+               scale = rounded<T>(normal(shape.width, this->random, 1)), bias(shape.width),
+               dY = rounded<T>(normal(n, this->random, 0.1f));
+  Floats y(n), mean(shape.rows), rstd(shape.rows), dX(n), dScale(shape.width), dBias(shape.width);
+  Device<T> x_(x), scale_(scale), dY_(dY), dX_(n);
+  Device<float> dScale_(shape.width), dBias_(shape.width);
+  kernels::layerNorm(shape, x.data(), scale.data(), bias.data(), y.data(), mean.data(),
+                     rstd.data());
+  kernels::layerNormGrad(shape, x.data(), scale.data(), mean.data(), rstd.data(), dY.data(),
+                         dX.data(), dScale.data(), dBias.data());
+  OK(layer_norm_grad(shape, x_, scale_, Device<float>(mean), Device<float>(rstd), dY_, dX_, dScale_,
+                     dBias_, this->stream));
+  expectClose<T>(dX_.floats(), dX, "dX of a layer norm");
+  expectClose<float>(dScale_.floats(), dScale, "dScale of a layer norm");
+  expectClose<float>(dBias_.floats(), dBias, "dBias");
+  kernels::rmsNorm(shape, x.data(), scale.data(), y.data(), rstd.data());
+  kernels::rmsNormGrad(shape, x.data(), scale.data(), rstd.data(), dY.data(), dX.data(),
+                       dScale.data());
+  OK(rms_norm_grad(shape, x_, scale_, Device<float>(rstd), dY_, dX_, dScale_, this->stream));
+  expectClose<T>(dX_.floats(), dX, "dX of an RMS norm");
+  expectClose<float>(dScale_.floats(), dScale, "dScale of an RMS norm");
+}
+
 TYPED_TEST(RowKernels, SoftmaxIsTheCpus) {
   using T = TypeParam;
   for (const Extent &e : kExtents) {
