@@ -5,7 +5,6 @@
 #include "mlir/Pass/PassOptions.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "passes/Passes.h"
-#include "passes/scheduled/ScheduleProblem.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -155,7 +154,7 @@ void mlir::fsdp::buildScheduledPipeline(OpPassManager &manager, const PipelineOp
 
 void mlir::fsdp::buildVerifiedPipeline(OpPassManager &manager, const PipelineOptions &options,
                                        std::optional<ScheduleProblem> &verified) {
-  buildSchedule(manager, options, createVerifySchedulePass(verified));
+  buildSchedule(manager, options, fsdp::createVerifySchedulePass(verified));
 }
 
 namespace {

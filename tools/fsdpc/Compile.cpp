@@ -215,6 +215,13 @@ void lower(ModuleOp module, const Options &options, Emit done, Emit phase,
   });
 }
 
+ir::ScheduleProblem translate(ModuleOp module, std::optional<ir::ScheduleProblem> verified) {
+  if (!verified)
+    return ir::ScheduleProblem::withCosts(module);
+  verified->countCosts();
+  return std::move(*verified);
+}
+
 Plans &leaveUndestroyed(Plans plans) {
   static Plans &undestroyed = *new Plans; // reachable: not a leak
   undestroyed = std::move(plans);

@@ -62,6 +62,10 @@ void configure(mlir::ModuleOp module, const std::string &name, const MeshAxes &m
 /// Source and Binary need only Scheduled. Throws Failure after printing the reason.
 void lower(mlir::ModuleOp module, const Options &options, Emit done, Emit phase,
            std::optional<mlir::fsdp::ScheduleProblem> *verified = nullptr);
+/// The translation of the scheduled `module` with costs: `verified`, which is without, if it is
+/// there.
+mlir::fsdp::ScheduleProblem translate(mlir::ModuleOp module,
+                                      std::optional<mlir::fsdp::ScheduleProblem> verified);
 
 /// The plans of a model, one module each.
 using Plans = std::vector<mlir::OwningOpRef<mlir::ModuleOp>>;

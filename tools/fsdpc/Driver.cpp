@@ -23,7 +23,6 @@
 #include "passes/explain/PlanPage.h"
 #include "passes/printing/MemoryReportText.h"
 #include "passes/printing/PredictionText.h"
-#include "passes/scheduled/ScheduleProblem.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -37,6 +36,7 @@
 #include <utility>
 
 using namespace mlir;
+namespace ir = mlir::fsdp;
 
 namespace fsdpc {
 
@@ -52,14 +52,14 @@ struct Driver::State {
   std::string asked;                                        ///< the command of a search, as given
   std::optional<OutputFile> result, report, timeline, page; ///< but a folder
   std::string choice;                                       ///< the choices of `auto`, with reasons
-  CompiledPlan scheduled;                              ///< the plan of `choice`, if it was kept
-  std::optional<MemoryVerdict> verdict;                ///< on --memory-limit
-  std::optional<PlanFacts> known;                      ///< of the first plan
-  std::optional<mlir::fsdp::ScheduleProblem> verified; ///< likewise, until it is written
-  std::vector<mlir::fsdp::ShardingPicture> shardings;  ///< for the page
-  std::optional<PlanRequest> request;                  ///< for `plan`, which compiles no program
-  std::optional<OutputFile> table, curves;             ///< of its JSON, of its SVG
-  int64_t *blocks = nullptr;                           ///< the model's number of equal blocks
+  CompiledPlan scheduled;                      ///< the plan of `choice`, if it was kept
+  std::optional<MemoryVerdict> verdict;        ///< on --memory-limit
+  std::optional<PlanFacts> known;              ///< of the first plan
+  std::optional<ir::ScheduleProblem> verified; ///< likewise, until it is written
+  std::vector<ir::ShardingPicture> shardings;  ///< for the page
+  std::optional<PlanRequest> request;          ///< for `plan`, which compiles no program
+  std::optional<OutputFile> table, curves;     ///< of its JSON, of its SVG
+  int64_t *blocks = nullptr;                   ///< the model's number of equal blocks
   struct Size {
     int64_t *value;
     base::IntegerRange<int64_t> range;
@@ -89,8 +89,7 @@ struct Driver::State {
   /// The command that compiles the plan, quoted for a shell.
   std::string command() const { return commandWith(options.given); }
   std::vector<std::string> omittedOptions() const;
-  void writePage(ModuleOp module, const mlir::fsdp::StepSimulation &simulation,
-                 llvm::json::Value report);
+  void writePage(ModuleOp module, const ir::StepSimulation &simulation, llvm::json::Value report);
   void writeReport(std::vector<llvm::json::Value> reports, const std::string &table);
   void printTable(const std::string &table, bool isTaken);
   /// The name of a model without a name: that of this program, or of its file.
@@ -342,7 +341,7 @@ std::vector<OwningOpRef<ModuleOp>> Driver::State::plan(Context &context, const O
     if (!remark.empty())
       std::cerr << printableMessage(name + ": warning: " + remark) << "\n";
   };
-  for (auto step : model->getOps<mlir::fsdp::StepOp>())
+  for (auto step : model->getOps<ir::StepOp>())
     warn(options.optimizer.remarkOnGroups(step));
   if (options.choosesPlan() || !options.memoryLimit.empty())
     original = model->clone();
@@ -382,8 +381,7 @@ std::vector<OwningOpRef<ModuleOp>> Driver::State::plan(Context &context, const O
       if (page) {
         lower(module, own, done, Emit::Global);
         done = Emit::Global;
-        FailureOr<std::vector<mlir::fsdp::ShardingPicture>> drawn =
-            mlir::fsdp::drawShardings(module);
+        FailureOr<std::vector<ir::ShardingPicture>> drawn = ir::drawShardings(module);
         if (failed(drawn))
           throw Failure("the shardings were not drawn");
         shardings = std::move(*drawn);
@@ -408,23 +406,20 @@ void Driver::State::write(llvm::ArrayRef<OwningOpRef<ModuleOp>> plans) {
   if (emit < Emit::Source && !options.predicts())
     return;
   std::vector<llvm::json::Value> reports;
-  std::vector<mlir::fsdp::PlanSource> sources;
+  std::vector<ir::PlanSource> sources;
   std::string tables;
   for (const OwningOpRef<ModuleOp> &module : plans) {
     if (emit < Emit::Scheduled)
       lower(*module, options, emit, Emit::Scheduled);
-    std::optional<mlir::fsdp::ScheduleProblem> schedule = std::exchange(verified, std::nullopt);
-    if (schedule)
-      schedule->countCosts();
-    else if (options.predicts() || !known)
-      schedule = mlir::fsdp::ScheduleProblem::withCosts(*module);
+    std::optional<ir::ScheduleProblem> schedule;
+    if (verified || options.predicts() || !known)
+      schedule = translate(*module, std::exchange(verified, std::nullopt));
     const PlanFacts facts =
         known ? *std::exchange(known, std::nullopt) : PlanFacts::of(*module, *schedule);
-    std::optional<mlir::fsdp::StepSimulation> simulation;
+    std::optional<ir::StepSimulation> simulation;
+    const int64_t ranks = ir::getMeshOp(*module).getMesh().getNumRanks();
     if (options.predicts())
-      simulation.emplace(
-          *module, options.findMachine(mlir::fsdp::getMeshOp(*module).getMesh().getNumRanks()),
-          std::move(*schedule));
+      simulation.emplace(*module, options.findMachine(ranks), std::move(*schedule));
     std::string table;
     llvm::raw_string_ostream stream(table);
     print(facts.memory, stream);
@@ -434,7 +429,7 @@ void Driver::State::write(llvm::ArrayRef<OwningOpRef<ModuleOp>> plans) {
     // The program itself prints only its memory, which is its property; times are not.
     if (timeline)
       writeOutput(*timeline, simulation->writeTimeline());
-    const mlir::fsdp::Prediction prediction = simulation->predict();
+    const ir::Prediction prediction = simulation->predict();
     print(prediction, stream);
     reports.push_back(toJSON(facts.memory));
     llvm::json::Object &fields = *reports.back().getAsObject();
@@ -453,7 +448,7 @@ void Driver::State::write(llvm::ArrayRef<OwningOpRef<ModuleOp>> plans) {
   }
   if (emit >= Emit::Source && !options.onlyReport()) {
     std::string called = ModuleOp(*plans.front()).getSymName()->str();
-    mlir::fsdp::EmittedProgram program = emitProgram(sources, options, called, {name, input});
+    ir::EmittedProgram program = emitProgram(sources, options, called, {name, input});
     if (emit == Emit::Source)
       writeSource(std::move(program), options, called);
     else
@@ -463,17 +458,16 @@ void Driver::State::write(llvm::ArrayRef<OwningOpRef<ModuleOp>> plans) {
     writeReport(std::move(reports), tables);
 }
 
-void Driver::State::writePage(ModuleOp module, const mlir::fsdp::StepSimulation &simulation,
+void Driver::State::writePage(ModuleOp module, const ir::StepSimulation &simulation,
                               llvm::json::Value report) {
   const std::string title = module.getSymName()->str();
-  writeOutput(*page, mlir::fsdp::writePage({title, command(), std::move(report), shardings}, module,
-                                           simulation));
+  writeOutput(*page,
+              ir::writePage({title, command(), std::move(report), shardings}, module, simulation));
 }
 
 void Driver::State::writeReport(std::vector<llvm::json::Value> reports, const std::string &table) {
   if (report)
-    writeOutput(*report,
-                llvm::formatv("{0:2}\n", mlir::fsdp::joinReports(std::move(reports))).str());
+    writeOutput(*report, llvm::formatv("{0:2}\n", ir::joinReports(std::move(reports))).str());
   // Within a result that goes to standard output the table would spoil it.
   base::FileIdentity output = base::identityOfDescriptor(STDOUT_FILENO);
   bool taken = (result && result->identity() == output) ||
