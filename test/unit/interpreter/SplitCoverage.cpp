@@ -151,7 +151,7 @@ SplitCoverage::Cells SplitCoverage::cellsOf(ModuleOp module) {
       SmallVector<bool> isBatch = followBatch(&op, rule, batchDims);
       if (isa<ConstraintOp, ReshardOp>(op))
         continue;
-      const OpSplit split = shardings->split(&op, rule);
+      const OpSplit split = shardings->split(&op);
       const bool takesPartial = llvm::any_of(op.getOperands(), [&](Value operand) {
         return !shardings->lookup(operand).getUnreduced().empty();
       });
