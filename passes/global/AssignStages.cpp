@@ -61,11 +61,10 @@ FailureOr<SmallVector<int64_t>> AssignStages::cut(ArrayRef<UnitRun> runs, int64_
            << " units, one for each stage; name the unit of each op in its 'fsdp.structure', not "
               "that of parameters alone";
   if (units < count)
-    return getOperation().emitError()
-           << "the model has " << countOf(units, "unit") << " (" << listUnits(runs)
-           << "), expected at least " << count
-           << ", one for each stage; take fewer ranks along 'pipeline', or fewer parts a "
-           << "rank";
+    return getOperation().emitError() << "the model has " << countOf(units, "unit") << " ("
+                                      << listUnits(runs) << "), expected at least " << count
+                                      << ", one for each stage; take fewer ranks along 'pipeline'"
+                                      << (count > ranks ? ", or fewer parts a rank" : "");
   if (stages == "auto") {
     std::vector<double> costs;
     for (const UnitRun &run : runs)

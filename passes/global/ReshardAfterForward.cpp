@@ -3,6 +3,7 @@
 #include "passes/Passes.h"
 #include "passes/sharding/MeshParts.h"
 #include "passes/sharding/ShardSpec.h"
+#include "llvm/ADT/StringExtras.h"
 
 namespace mlir::fsdp {
 #define GEN_PASS_DEF_RESHARDAFTERFORWARDPASS
@@ -95,4 +96,15 @@ void ReshardAfterForward::runOnOperation() {
   for (auto param : module.getOps<ParamOp>())
     if (failed(set(param, choice->reshard, axes)))
       return signalPassFailure();
+  // Where no parameter is stored over axes, none has refused it.
+  for (StringAttr axis : axes) {
+    ArrayRef<StringAttr> names = getMesh(module).getAxisNames();
+    if (llvm::is_contained(names, axis))
+      continue;
+    auto text = [](StringAttr name) { return name.getValue(); };
+    module.emitError() << "--reshard-after-forward got '" << when
+                       << "', expected axes of the mesh: "
+                       << llvm::join(llvm::map_range(names, text), ", ");
+    return signalPassFailure();
+  }
 }

@@ -88,6 +88,7 @@ static void addRoles(const MemoryReport &report, llvm::json::Object &object) {
   }
   for (const TiedCopies &tied : report.tiedCopies)
     copies.push_back(llvm::json::Object{{"unit", tied.unit},
+                                        {"names", llvm::json::Array(tied.names)},
                                         {"roles", llvm::json::Array(tied.roles)},
                                         {"parameters", tied.parameters},
                                         {"optimizer", tied.optimizer},
@@ -412,7 +413,9 @@ static void printRoles(const MemoryReport &report, llvm::raw_ostream &os) {
   }
   for (const TiedCopies &tied : report.tiedCopies)
     printWrapped(tied.isUsed ? "  tied:" : "  unused:",
-                 {tied.unit + " has a copy on each of " + llvm::join(tied.roles, ", "),
+                 {(tied.isUsed ? tied.unit : llvm::join(tied.names, ", ")) +
+                      (tied.isUsed || tied.names.size() == 1 ? " has" : " have") +
+                      " a copy on each of " + llvm::join(tied.roles, ", "),
                   group(tied.parameters) + " bytes of parameters each",
                   group(tied.optimizer) + " of the optimizer each"},
                  os);

@@ -170,13 +170,14 @@ static void addTiedCopies(ModuleOp module, MemoryReport &report) {
     std::optional<ArrayAttr> roles = storage.getRoles();
     if (roles && roles->size() < 2)
       continue;
-    auto member = cast<MemberAttr>(storage.getMembers()[0]);
     const int64_t bytes = bytesOf(storage.getShardType());
-    TiedCopies copies{symbols.lookup<ParamOp>(member.getParam().getAttr()).getUnit().str(),
-                      {},
-                      bytes,
-                      bytes * static_cast<int64_t>(storage.getStates().size()),
-                      used.contains(storage.getSymNameAttr())};
+    TiedCopies copies;
+    copies.parameters = bytes;
+    copies.optimizer = bytes * static_cast<int64_t>(storage.getStates().size());
+    copies.isUsed = used.contains(storage.getSymNameAttr());
+    for (auto member : storage.getMembers().getAsRange<MemberAttr>())
+      copies.names.push_back(member.getParam().getValue().str());
+    copies.unit = symbols.lookup<ParamOp>(copies.names.front()).getUnit().str();
     if (roles)
       for (auto role : roles->getAsRange<FlatSymbolRefAttr>())
         copies.roles.push_back(role.getValue().str());

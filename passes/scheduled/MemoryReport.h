@@ -64,6 +64,7 @@ struct TiedGradient {
 /// A weight that several roles own: each keeps a copy. One that no role uses is owned by all.
 struct TiedCopies {
   std::string unit;
+  std::vector<std::string> names; ///< of the parameters
   std::vector<std::string> roles;
   int64_t parameters = 0, optimizer = 0; ///< bytes of one copy on a rank
   bool isUsed = true;

@@ -8,6 +8,7 @@
 // RUN: not fsdp-opt %s --fsdp-shard-parameters="shard=*:flat(fsdp)" --fsdp-reshard-after-forward=when=axes:node 2>&1 | FileCheck %s --check-prefix=OTHER
 // RUN: fsdp-opt %s --fsdp-shard-parameters="shard=*:0(fsdp+node)" --fsdp-reshard-after-forward=when=axes:node | FileCheck %s --check-prefix=DIMENSION
 // RUN: fsdp-opt %s --fsdp-shard-parameters="strategy=zero1 shard=*:flat" --fsdp-reshard-after-forward=when=axes:fsdp | FileCheck %s --check-prefix=ZERO
+// RUN: not fsdp-opt %s --fsdp-shard-parameters="strategy=zero1 shard=*:flat" --fsdp-reshard-after-forward=when=axes:fsdp+nosuch 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 // RUN: not fsdp-opt %s --fsdp-reshard-after-forward=when=sometimes 2>&1 | FileCheck %s --check-prefix=WORD
 
 // NEVER: @given {{.*}}placement <dimension 0 over ["fsdp"], gather = f32, reduce = f32, reshard = never>
@@ -26,6 +27,7 @@
 // OTHER: error: 'fsdp.param' op 'given' is stored as flat(fsdp), but --reshard-after-forward got 'axes:node', expected axes of its storage, such as axes:fsdp
 // DIMENSION: @given {{.*}}placement <dimension 0 over ["node", "fsdp"], gather = f32, reduce = f32, reshard = axes ["node"]>
 // ZERO: @free {{.*}}placement <parameter replicated, {{.*}}reshard = always>
+// UNKNOWN: error: --reshard-after-forward got 'axes:fsdp+nosuch', expected axes of the mesh: node, fsdp
 fsdp.mesh @mesh <["node"=2, "fsdp"=4]>
 fsdp.param @given : tensor<8xf32> unit "u" init <constant, 0.0> placement <dimension 0 over ["fsdp"], gather = f32, reduce = f32, reshard = always>
 fsdp.param @free : tensor<8xf32> unit "u" init <constant, 0.0>

@@ -13,9 +13,9 @@
 // ZB-NEXT: pipeline2 {{.*}} 10.0 %
 // CHECK-NOT: ?
 // CHECK-NOT: tied:
-// CHECK: unused: z has a copy on each of pipeline0, pipeline1, pipeline2, 144 bytes of parameters each,
+// CHECK: unused: z.w has a copy on each of pipeline0, pipeline1, pipeline2, 144 bytes of parameters each,
 // CHECK-NOT: tied:
-// JSON: [{'optimizer': 0, 'parameters': 144, 'roles': ['pipeline0', 'pipeline1', 'pipeline2'], 'unit': 'z', 'used': False}]
+// JSON: [{'names': ['z.w'], 'optimizer': 0, 'parameters': 144, 'roles': ['pipeline0', 'pipeline1', 'pipeline2'], 'unit': 'z', 'used': False}]
 module @spec {
   fsdp.param @a.w : tensor<6x6xf32> unit "a" init <normal, 4.000000e-01>
   fsdp.param @b.w : tensor<6x6xf32> unit "b" init <normal, 4.000000e-01> frozen

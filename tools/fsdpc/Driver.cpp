@@ -249,7 +249,7 @@ SizedModel Driver::State::sizedModel(Context &context, const Obtain &obtain) {
 /// Replaces the `auto` options by the choices of the cost model, and keeps that plan.
 void Driver::State::choose(PlanModel &model) {
   const bool keeps =
-      options.needsOneSchedule() && !choosesStages(options, options.getMeshes().front());
+      options.needsOneSchedule() && !options.choosesStages(options.getMeshes().front());
   const PlanChoice chosen = choosePlan(model, options, keeps ? &scheduled : nullptr);
   choice = chosen.reason;
   options.choseMicrobatches = options.pipeline.accumulate == kAutomaticCount;

@@ -23,7 +23,6 @@ static const std::pair<std::string, std::string ir::PipelineOptions::*> contextO
     {"--context-order=", &ir::PipelineOptions::contextOrder}};
 
 bool Options::choosesAttention() const {
-  const std::vector<MeshAxes> meshes = getMeshes();
   return !machine.empty() && pipeline.contextAttention == kAutomaticWord && meshes.size() == 1 &&
          getEmit() != Emit::Model && llvm::any_of(meshes.front(), [](const auto &axis) {
            return axis.first == kContext && axis.second > 1;
@@ -152,11 +151,14 @@ void Options::check() const {
   if (!communicators.count(communicator))
     throw UsageError("--target=" + target + " has no --communicator=" + communicator +
                      "; use auto, " + (target == "cuda" ? "nccl or loopback" : "shm, tcp or mpi"));
+  const std::vector<MeshAxes> meshes = getMeshes();
   if (!machine.empty() && getEmit() < Emit::Source && !predicts() && !choosesPlan() &&
-      memoryLimit.empty() && fit.empty())
-    throw UsageError("--machine applies to programs, for the 'mfu' of their log, and to predicted "
-                     "times; add --report, --timeline=FILE.json or --explain=FILE.html, or leave "
-                     "it out");
+      memoryLimit.empty() && fit.empty() &&
+      llvm::none_of(getMeshes(), [&](const MeshAxes &axes) { return choosesStages(axes); }))
+    throw UsageError(
+        "--machine applies to programs, for the 'mfu' of their log, to predicted times "
+        "and to --stages=auto; add --report, --timeline=FILE.json or "
+        "--explain=FILE.html, or leave it out");
   if ((choosesPlan() || !memoryLimit.empty() || !fit.empty()) && getMeshes().size() > 1)
     throw UsageError(std::string(choosesPlan()          ? "'auto' chooses for"
                                  : !memoryLimit.empty() ? "--memory-limit is of"

@@ -129,6 +129,9 @@ struct Options {
   bool onlyReport() const;
   /// Whether an option is `auto`.
   bool choosesPlan() const;
+  /// Whether the stages of a plan for `mesh` are chosen by the cost model: they are `auto`, ranks
+  /// have stages, and a machine is named.
+  bool choosesStages(const MeshAxes &mesh) const;
   /// Whether --context-attention is `auto` for one mesh that splits sequences, and a machine is
   /// named, on which the kinds are compared.
   bool choosesAttention() const;

@@ -21,13 +21,6 @@ namespace ir = mlir::fsdp;
 
 namespace fsdpc {
 
-bool choosesStages(const Options &options, const MeshAxes &mesh) {
-  return !options.machine.empty() && options.pipeline.stages == kAutomaticWord &&
-         options.getEmit() != Emit::Model && llvm::any_of(mesh, [](const auto &axis) {
-           return ir::carriesRoles(axis.first) && axis.second > 1;
-         });
-}
-
 /// The runs of the units of the configured `model`.
 static SmallVector<ir::UnitRun> findRuns(ModuleOp model, const Options &options) {
   OwningOpRef<ModuleOp> forward(model.clone());
@@ -50,7 +43,7 @@ static void emitAll(std::vector<Diagnostic> &diagnostics) {
 
 std::string cutStages(ModuleOp model, const std::string &name, const MeshAxes &mesh,
                       const std::string &tool, Options &options, OwningOpRef<ModuleOp> &scheduled) {
-  if (!choosesStages(options, mesh))
+  if (!options.choosesStages(mesh))
     return "";
   OwningOpRef<ModuleOp> plan(model.clone());
   std::vector<Diagnostic> diagnostics;

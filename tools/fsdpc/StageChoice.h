@@ -13,10 +13,6 @@
 
 namespace fsdpc {
 
-/// Whether the stages of a plan for `mesh` are chosen by the cost model: they are `auto`, ranks
-/// have stages, and a machine is named.
-bool choosesStages(const Options &options, const MeshAxes &mesh);
-
 /// Replaces `--stages=auto` of `options`, those of a plan for `mesh`, by the choice for `model`,
 /// which is not configured, and prints a remark on standard error as `tool`. Returns the choice
 /// with its reason: "stages 5,3: the dearest takes 4.1 ms of a microbatch on h100x8, ..."; empty
