@@ -19,8 +19,6 @@ import shutil
 import subprocess
 import sys
 
-import training
-
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"(?:^<!-- of (?P<command>[^\n]*): (?P<file>[^\n]*?) -->\n)?^```(?P<kind>console|cpp)\n(?P<text>.*?)^```$",
                    re.M | re.S)
@@ -149,7 +147,6 @@ def main():
     parser.add_argument("--digits", type=pathlib.Path, required=True)
     parser.add_argument("documents", nargs="+")
     options = parser.parse_args()
-    os.environ.update(training.unoptimized_in_each_check())
     failed = False
     for document in options.documents:
         wrong, compared = check(document, options.folder / document.replace("/", "-"), options.digits.resolve())

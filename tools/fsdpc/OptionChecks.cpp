@@ -22,7 +22,15 @@ static const std::pair<std::string, std::string ir::PipelineOptions::*> contextO
     {"--context-attention=", &ir::PipelineOptions::contextAttention},
     {"--context-order=", &ir::PipelineOptions::contextOrder}};
 
+bool Options::choosesStages(const MeshAxes &mesh) const {
+  return !machine.empty() && pipeline.stages == kAutomaticWord && getEmit() != Emit::Model &&
+         llvm::any_of(mesh, [](const auto &axis) {
+           return mlir::fsdp::carriesRoles(axis.first) && axis.second > 1;
+         });
+}
+
 bool Options::choosesAttention() const {
+  const std::vector<MeshAxes> meshes = getMeshes();
   return !machine.empty() && pipeline.contextAttention == kAutomaticWord && meshes.size() == 1 &&
          getEmit() != Emit::Model && llvm::any_of(meshes.front(), [](const auto &axis) {
            return axis.first == kContext && axis.second > 1;
@@ -151,14 +159,12 @@ void Options::check() const {
   if (!communicators.count(communicator))
     throw UsageError("--target=" + target + " has no --communicator=" + communicator +
                      "; use auto, " + (target == "cuda" ? "nccl or loopback" : "shm, tcp or mpi"));
-  const std::vector<MeshAxes> meshes = getMeshes();
   if (!machine.empty() && getEmit() < Emit::Source && !predicts() && !choosesPlan() &&
-      memoryLimit.empty() && fit.empty() &&
+      memoryLimit.empty() && fit.empty() && !choosesAttention() &&
       llvm::none_of(getMeshes(), [&](const MeshAxes &axes) { return choosesStages(axes); }))
-    throw UsageError(
-        "--machine applies to programs, for the 'mfu' of their log, to predicted times "
-        "and to --stages=auto; add --report, --timeline=FILE.json or "
-        "--explain=FILE.html, or leave it out");
+    throw UsageError("--machine applies to programs, for the 'mfu' of their log, to predicted "
+                     "times, and to stages and attention that it chooses; add --report, "
+                     "--timeline=FILE.json or --explain=FILE.html, or leave it out");
   if ((choosesPlan() || !memoryLimit.empty() || !fit.empty()) && getMeshes().size() > 1)
     throw UsageError(std::string(choosesPlan()          ? "'auto' chooses for"
                                  : !memoryLimit.empty() ? "--memory-limit is of"

@@ -432,13 +432,6 @@ bool Options::choosesPlan() const {
                       [&](const Decision &decision) { return decision.isOpen(pipeline); });
 }
 
-bool Options::choosesStages(const MeshAxes &mesh) const {
-  return !machine.empty() && pipeline.stages == kAutomaticWord && getEmit() != Emit::Model &&
-         llvm::any_of(mesh, [](const auto &axis) {
-           return mlir::fsdp::carriesRoles(axis.first) && axis.second > 1;
-         });
-}
-
 int64_t Options::getMemoryLimit() const {
   return memoryLimit.empty() ? 0 : static_cast<int64_t>(*parseByteCount(memoryLimit));
 }
