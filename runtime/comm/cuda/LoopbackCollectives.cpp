@@ -50,8 +50,12 @@ public:
 
   std::size_t workspaceBytes() const {
     std::size_t bytes = workspace_.bytes() + sums_.bytes();
-    for (const SentMessage &message : messages_)
-      bytes += message.memory.bytes();
+    for (int peer = 0; peer < size(); ++peer) {
+      Channel &channel = channelOf(rank(), peer);
+      std::lock_guard<std::mutex> lock(channel.mutex);
+      for (const SentMessage &message : channel.messages)
+        bytes += message.memory.bytes();
+    }
     return bytes;
   }
 
@@ -190,6 +194,7 @@ private:
   }
   /// Memory for a message: that of the first one that was taken and has room, or of a new one.
   SentMessage &messageFor(Channel &channel, std::size_t bytes) {
+    SentMessage *created = nullptr;
     {
       std::lock_guard<std::mutex> lock(channel.mutex);
       const auto free =
@@ -201,8 +206,9 @@ private:
         message.wasRead = true;
         return message;
       }
+      created = &channel.messages.emplace_back();
     }
-    SentMessage &message = messages_.emplace_back();
+    SentMessage &message = *created;
     FSDP_CHECK(peer_, cudaEventCreateWithFlags(&message.ready, cudaEventDisableTiming));
     FSDP_CHECK(peer_, cudaEventCreateWithFlags(&message.read, cudaEventDisableTiming));
     if (bytes)
@@ -342,7 +348,6 @@ private:
   std::uint64_t arrivals_ = 0, kept_ = 0;
   std::int64_t collectives_ = 0;
   StreamWorkspace workspace_, sums_;
-  std::deque<SentMessage> messages_; // of this rank, which stay where they are
 };
 
 //===----------------------------------------------------------------------===//

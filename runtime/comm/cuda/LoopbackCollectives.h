@@ -65,6 +65,9 @@ private:
     base::WaitCounter posted;              ///< sends that have been enqueued
     std::mutex mutex;                      ///< of what follows
     std::deque<SentMessage *> sent, taken; ///< in order; whose memory the sender may use again
+    /// The sender's, which stay where they are. They last as long as the last rank: a receiver may
+    /// copy one when its sender has ended.
+    std::deque<SentMessage> messages;
   };
   /// The barrier of a group, and its channels.
   struct Barrier {

@@ -3,11 +3,11 @@
 //   cuda-ranks MESH MODE nccl|loopback     MESH as in "fsdp=2,tensor=3"
 //
 // Ranks are threads: on one device (loopback), or each on its own (nccl, which the emulator has
-// between threads only). `conformance`, `steps`, `transfers`, `late-transfer`, `neighbors`,
-// `neighbors-ahead`, `roles`, `roles-behind`, `roles-describe`, `grow`, `behind`, `ahead`,
-// `outputs`, `large-gather` and `unfinished` plant no fault; others do, most in rank 1; with
-// `even-` before them, a unit is cut evenly, so that it is gathered from and to the arena itself;
-// `count` asks for as many GPUs as the mesh has ranks, before there are ranks.
+// between threads only). `conformance`, `steps`, `transfers`, `late-transfer`, `sender-ends`,
+// `neighbors`, `neighbors-ahead`, `roles`, `roles-behind`, `roles-describe`, `grow`, `behind`,
+// `ahead`, `outputs`, `large-gather` and `unfinished` plant no fault; others do, most in rank 1;
+// with `even-` before them, a unit is cut evenly, so that it is gathered from and to the arena
+// itself; `count` asks for as many GPUs as the mesh has ranks, before there are ranks.
 //
 //===----------------------------------------------------------------------===//
 #include "base/WaitCounter.h"
@@ -426,6 +426,8 @@ int body(Job &job, Program program, const std::string &asked) {
     return neighbors(c, mode == "neighbors-ahead");
   if (mode == "late-transfer")
     return lateTransfer(c);
+  if (mode == "sender-ends")
+    return senderEnds(c);
   if (mode == "grow")
     return grow(c);
   if (mode == "fail-behind")

@@ -64,6 +64,12 @@ TEST_P(CudaRanks, TransferWithoutWaitsOfTheHost) {
   }
 }
 
+// A message is in memory of its sender, which the receiver may read when the sender has ended.
+TEST(Loopback, SendersMayEndBeforeReceivers) {
+  Finished job = runCudaRanks("fsdp=2", "sender-ends", "loopback", "devices=1,deferred,seed=3");
+  EXPECT_EQ(job.status, 0) << job.output;
+}
+
 // Of NCCL, sends in a ring need streams that run at the same time.
 TEST(CudaTransfers, SendToNeighborsOnBothSides) {
   for (const Backend &backend :

@@ -6,6 +6,8 @@
 #include "runtime/launches/Collectives.h"
 #include "test/unit/runtime/comm/cuda/DeviceJob.h"
 
+#include <chrono>
+#include <thread>
 #include <vector>
 
 namespace fsdp::rt {
@@ -55,6 +57,21 @@ inline int lateTransfer(Context &c) {
     receive(c, kGather, "receive", 0, Peer{-last}, value);
   c.synchronize();
   c.world().barrier();
+  return 0;
+}
+
+/// The sender ends before the receiver takes its message.
+inline int senderEnds(Context &c) {
+  transfers(c);
+  const int rank = c.rankIn(0), last = c.sizeOf(0) - 1;
+  const ArenaSpan<float> value{0, 1};
+  if (rank == 0)
+    send(c, kGather, "send", 0, Peer{last}, value);
+  if (rank == last) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    receive(c, kGather, "receive", 0, Peer{-last}, value);
+  }
+  c.synchronize();
   return 0;
 }
 
