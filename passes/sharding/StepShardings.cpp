@@ -407,7 +407,7 @@ static SmallVector<StringAttr> getComputeAxes(ReadOp read, int64_t dim,
                                              : SmallVector<StringAttr>();
 }
 
-ArrayRef<bool> StepShardings::findAdmitted(OpResult result) const {
+SmallVector<bool> StepShardings::findAdmitted(OpResult result) const {
   const nn::ShardingRule *rule = getRule(result.getOwner());
   const unsigned index = result.getResultNumber();
   auto [known, isNew] = admitted.try_emplace({{rule, index}, lookup(result)});
@@ -432,7 +432,7 @@ LogicalResult StepShardings::verifyResults(Operation *op, const SymbolTable &sym
         if (mesh.getAxisIndex(axis) < 0)
           return op->emitOpError()
                  << "has a sharding over axis '" << axis.getValue() << "', which the mesh lacks";
-    const ArrayRef<bool> made = rule ? findAdmitted(value) : ArrayRef<bool>();
+    const SmallVector<bool> made = rule ? findAdmitted(value) : SmallVector<bool>();
     for (int64_t dim = 0; dim < type.getRank(); ++dim) {
       SmallVector<StringAttr> axes = sharding.getAxes(dim);
       bool admitted = axes.empty();

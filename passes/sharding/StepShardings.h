@@ -84,7 +84,7 @@ private:
   /// `symbols`: of the module.
   LogicalResult verifyResults(Operation *op, const SymbolTable &symbols) const;
   /// The dimensions of `result`, of an op with a sharding rule, whose axes the op can produce.
-  ArrayRef<bool> findAdmitted(OpResult result) const;
+  SmallVector<bool> findAdmitted(OpResult result) const;
   /// The axes over which `value` is partial, in the order of the names.
   AxisList unreducedOf(OpResult value) const;
 

@@ -4,7 +4,7 @@
 `mlp` with SGD on 10 samples: K of 2 to 5 on 1, 2, 3 ranks and 2 x 2, so that neither K nor the ranks divide the
 batch; losses and validation agree to 2e-6, weights to 1e-5. On one rank reducing each microbatch or the last one
 is the same bit for bit, and so is every prefetch depth. The measured peak is the planned arena. Dropout draws the masks of the
-whole batch. The emulated CUDA program and the report say the same.
+whole batch. The report agrees; with --all the emulated CUDA program does too.
 """
 
 import json

@@ -3,7 +3,7 @@
 
 `mlp`, `gpt2` (tied weights, dropout, recomputation, bf16) and `frozen` are trained with --defer-updates=on and off: with every optimizer,
 clipping, one and several microbatches, on 1 to 4 ranks and 2 x 2, with evaluations between steps. Logs (losses, norms,
-rates, validation) and exported weights are equal, as are those of the emulated CUDA program; the measured peak is the planned arena. A run that
+rates, validation) and exported weights are equal, as are, with --all, those of the emulated CUDA program; the measured peak is the planned arena. A run that
 ends after each number of steps has performed every update. Three steps in a row that are not finite end both with the same message.
 """
 

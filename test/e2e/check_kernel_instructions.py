@@ -57,7 +57,7 @@ LISTING = """
 
 
 def expected_of_attention(name):
-    """{prefix of an instruction: how many} of a kernel by its tiles, or None where it is none of attention by tensor cores.
+    """{prefix of an instruction: number} that the tiles of an attention kernel by tensor cores need; None for other kernels.
 
     A product of 16 x 8 x 16 is one HMMA, 64 rows at once one HGMMA for 16 of the dimension that is summed over; an LDSM loads 16 x 16 numbers, and a
     thread copies 8 numbers at a time. Scores that a mask may hide and others have a loop each."""

@@ -3,7 +3,7 @@
 
 `mlp` (rows are samples) with SGD, and gpt2 and llama (rows are positions) with K that divides neither the samples of a rank nor the
 positions, on 1 to 3 ranks and 2 x 2, with accumulation, rematerialization, validation on an incomplete batch, bf16; the
-emulated CUDA program too. The loss of the first step has the same bits: only the order in which gradients are added up changes.
+emulated CUDA program too, with --all. The loss of the first step has the same bits: only the order in which gradients are added up changes.
 """
 
 import json

@@ -6,7 +6,7 @@ given up) leaves the same bits; other placements and meshes agree to 2e-6 in los
 The report says what each choice costs: without prefetch one unit is whole at once, with it two.
 
 Every strategy, and storage over several axes, with 20 steps of AdamW on 2 and 4 ranks: losses agree with one rank to 2e-5, so
-do validation and weights; the report has the bytes of docs/strategies.md, and the measured peak is the arena. The emulated CUDA program,
+do validation and weights; the report has the bytes of docs/strategies.md, and the measured peak is the arena. The emulated CUDA program (with --all under zero1 and zero2 too),
 bf16 and microbatches agree with what they should.
 """
 

@@ -4,7 +4,7 @@
 As check_tensor.py, for llama with 8 heads in 2 groups: groups are split over a part of `tensor`, the heads of each over the rest. 8 steps (--all: 20) of AdamW
 have the losses of one rank to 1e-6 (bf16: 5e-4; --all: 2e-5 and 2e-3), with SGD first gradients are one rank's to 1e-5 of the largest and weights after the last step to 1e-5.
 Other cases: one group for all heads, groups that only a part of the axis divides, groups that no part divides, and a part that is asked for. A
-checkpoint of one mesh goes on on another, and the emulated CUDA program agrees. The report's bytes are those of the split, and keys and values count once in norms.
+checkpoint of one mesh goes on on another, and with --all the emulated CUDA program agrees. The report's bytes are those of the split, and keys and values count once in norms.
 """
 
 import os

@@ -424,10 +424,8 @@ int body(Job &job, Program program, const std::string &asked) {
     return transfers(c);
   if (mode == "neighbors" || mode == "neighbors-ahead")
     return neighbors(c, mode == "neighbors-ahead");
-  if (mode == "late-transfer")
-    return lateTransfer(c);
-  if (mode == "sender-ends")
-    return senderEnds(c);
+  if (mode == "late-transfer" || mode == "sender-ends")
+    return lateTransfer(c, mode == "sender-ends");
   if (mode == "grow")
     return grow(c);
   if (mode == "fail-behind")

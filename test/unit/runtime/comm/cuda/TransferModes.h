@@ -45,33 +45,22 @@ inline int transfers(Context &c) {
 }
 
 /// After messages between neighbors, the first one from rank 0 to the last rank: the host of rank 0
-/// does not wait for that of the other, which comes later.
-inline int lateTransfer(Context &c) {
+/// does not wait for that of the other, which comes later. `ends`: rank 0 ends before that.
+inline int lateTransfer(Context &c, bool ends) {
   transfers(c);
   const int rank = c.rankIn(0), last = c.sizeOf(0) - 1;
   const ArenaSpan<float> value{0, 1};
   if (rank == 0)
     send(c, kGather, "send", 0, Peer{last}, value);
-  c.world().barrier();
+  if (!ends)
+    c.world().barrier();
+  else if (rank == last)
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
   if (rank == last)
     receive(c, kGather, "receive", 0, Peer{-last}, value);
   c.synchronize();
-  c.world().barrier();
-  return 0;
-}
-
-/// The sender ends before the receiver takes its message.
-inline int senderEnds(Context &c) {
-  transfers(c);
-  const int rank = c.rankIn(0), last = c.sizeOf(0) - 1;
-  const ArenaSpan<float> value{0, 1};
-  if (rank == 0)
-    send(c, kGather, "send", 0, Peer{last}, value);
-  if (rank == last) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(500));
-    receive(c, kGather, "receive", 0, Peer{-last}, value);
-  }
-  c.synchronize();
+  if (!ends)
+    c.world().barrier();
   return 0;
 }
 
