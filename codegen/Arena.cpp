@@ -8,71 +8,101 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-LogicalResult Arena::add(Value buffer, StringRef segment, Names &names) {
-  if (numbers.contains(buffer))
+static Type elementOf(Value buffer) {
+  return cast<BufferType>(buffer.getType()).getTensor().getElementType();
+}
+
+LogicalResult Arena::readType(Value buffer) {
+  auto [entry, isNew] = types.try_emplace(elementOf(buffer));
+  if (!isNew)
     return success();
-  ArenaSpan span = program.spanOf(buffer);
-  bool isState = buffer == program.stepState->getResult(0);
-  std::string type = isState ? "StepState" : elementType(span.type.getElementType()).str();
+  const StringRef type = elementType(elementOf(buffer));
   if (type.empty())
     return buffer.getDefiningOp()->emitOpError()
-           << "has element type " << span.type.getElementType()
+           << "has element type " << elementOf(buffer)
            << ", which the runtime of this target does not support; use f32";
-  std::string name = isState ? "step_state" : names.unique(program.modelNames.of(buffer).whole());
-  numbers[buffer] = slices.size();
-  slices.push_back({buffer, segment, types.insert("ArenaSpan<" + type + ">").first->first(),
-                    (segment.empty() ? "persistent::" : "arena::") + name});
+  entry->second = texts.insert(("ArenaSpan<" + type + ">").str()).first->first();
   return success();
 }
 
-void Arena::declare(const Slice &slice, Writer &writer) const {
-  const ArenaSpan span = program.spanOf(slice.buffer);
-  const bool isState = slice.buffer == program.stepState->getResult(0);
-  std::string note;
-  if (span.type.getRank() > 1 && !isState)
-    for (int64_t size : span.type.getShape())
-      note += (note.empty() ? " // " : " x ") + std::to_string(size);
-  if (auto subview = slice.buffer.getDefiningOp<SubviewOp>())
-    note += (note.empty() ? " // of " : " of ") +
-            commentFor(program.modelNames.of(subview.getBuffer()).whole());
-  const StringRef name = StringRef(slice.spelling).split("::").second;
-  writer.line("constexpr " + slice.type + " " + name + "{" + llvm::Twine(span.offset) + ", " +
-              llvm::Twine(isState ? 1 : span.type.getNumElements()) + "};" + note);
+static SmallVector<Value, 8> buffersOf(LaunchOp launch) {
+  SmallVector<Value, 8> buffers(launch.getIns());
+  llvm::append_range(buffers, launch.getOuts());
+  return buffers;
 }
 
 LogicalResult Arena::create() {
-  Names persistentNames(/*qualified=*/true);
-  if (failed(add(program.stepState->getResult(0), "", persistentNames)))
-    return failure();
+  Names names(/*qualified=*/true);
+  auto add = [&](Value buffer) {
+    const std::string name =
+        isState(buffer) ? "step_state" : names.unique(program.modelNames.of(buffer).whole());
+    persistent.push_back(buffer);
+    declared.try_emplace(buffer, Slice{"", name});
+  };
+  add(program.stepState->getResult(0));
   for (auto buffer : program.program.getBody().front().getOps<BufferOp>())
-    if (failed(add(buffer, "", persistentNames)))
-      return failure();
-  for (const Timeline &timeline : program.timelines) {
-    const std::string &segment = program.names.segment(timeline.segment);
-    Names names(/*qualified=*/true);
+    if (buffer != program.stepState) {
+      if (failed(readType(buffer)))
+        return failure();
+      add(buffer);
+    }
+  for (const Timeline &timeline : program.timelines)
     for (const Action &action : timeline.actions)
-      for (ValueRange used :
-           {ValueRange(action.launch.getIns()), ValueRange(action.launch.getOuts())})
-        for (Value buffer : used)
-          if (failed(add(buffer, segment, names)))
-            return failure();
-  }
+      for (Value buffer : buffersOf(action.launch))
+        if (!isState(buffer) && failed(readType(buffer)))
+          return failure();
   return success();
 }
 
-void Arena::declarePersistent(Writer &writer) const {
-  for (const Slice &slice : slices)
-    if (slice.segment.empty())
-      declare(slice, writer);
+StringRef Arena::typeOf(Value buffer) const {
+  return isState(buffer) ? StringRef("ArenaSpan<StepState>") : types.find(elementOf(buffer))->second;
 }
 
-void Arena::declare(ArrayRef<Action> actions, llvm::DenseSet<Value> &declared,
-                    Writer &writer) const {
+std::string Arena::spellValue(Value buffer) const {
+  const ArenaSpan span = program.spanOf(buffer);
+  return "{" + std::to_string(span.offset) + ", " +
+         std::to_string(isState(buffer) ? 1 : span.type.getNumElements()) + "}";
+}
+
+std::string Arena::spell(Value buffer) const {
+  auto slice = declared.find(buffer);
+  if (slice == declared.end())
+    return spellValue(buffer);
+  return (slice->second.segment.empty() ? "persistent::" : "arena::") + slice->second.name;
+}
+
+std::string Arena::spellOutside(Value buffer) const {
+  auto slice = declared.find(buffer);
+  if (slice == declared.end())
+    return typeOf(buffer).str() + spellValue(buffer);
+  const StringRef segment = slice->second.segment;
+  return (segment.empty() ? "" : segment.str() + "::") + spell(buffer);
+}
+
+void Arena::declare(Value buffer, const Slice &slice, Writer &writer) const {
+  const ArenaSpan span = program.spanOf(buffer);
+  std::string note;
+  if (span.type.getRank() > 1 && !isState(buffer))
+    for (int64_t size : span.type.getShape())
+      note += (note.empty() ? " // " : " x ") + std::to_string(size);
+  if (auto subview = buffer.getDefiningOp<SubviewOp>())
+    note += (note.empty() ? " // of " : " of ") +
+            commentFor(program.modelNames.of(subview.getBuffer()).whole());
+  writer.line("constexpr " + typeOf(buffer) + " " + slice.name + spellValue(buffer) + ";" + note);
+}
+
+void Arena::declarePersistent(Writer &writer) const {
+  for (Value buffer : persistent)
+    declare(buffer, declared.find(buffer)->second, writer);
+}
+
+void Arena::declare(ArrayRef<Action> actions, StringRef segment, Names &names, Writer &writer) {
   for (const Action &action : actions)
-    for (ValueRange used :
-         {ValueRange(action.launch.getIns()), ValueRange(action.launch.getOuts())})
-      for (Value buffer : used)
-        if (const Slice &slice = slices[find(buffer)];
-            !slice.segment.empty() && declared.insert(buffer).second)
-          declare(slice, writer);
+    for (Value buffer : buffersOf(action.launch)) {
+      auto [slice, isNew] = declared.try_emplace(buffer);
+      if (!isNew)
+        continue;
+      slice->second = {segment, names.unique(program.modelNames.of(buffer).whole())};
+      declare(buffer, slice->second, writer);
+    }
 }

@@ -6,50 +6,50 @@
 #include "codegen/Names.h"
 #include "codegen/ScheduledProgram.h"
 #include "codegen/Writer.h"
-#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringSet.h"
 
 namespace mlir::fsdp {
 
-/// Names every buffer that launches use and declares it as a constant: persistent buffers in
-/// namespace `persistent`, those of a segment in its namespace `arena`, before the first function
-/// that uses them.
+/// The C++ expressions of buffers. Persistent buffers are constants in namespace `persistent`.
+/// Those of a segment that the text of a function names are constants in its namespace `arena`,
+/// before the first such function; others are in rows of tables, as values.
 class Arena {
 public:
   explicit Arena(const ScheduledProgram &program) : program(program) {}
-  /// Fails with a diagnostic if an element type has no counterpart in the runtime.
+  /// Names the persistent buffers. Fails with a diagnostic if the element type of a buffer that
+  /// launches use has no counterpart in the runtime.
   LogicalResult create();
 
-  /// The expression of the slice in emitted code: "arena::fc1_z".
-  const std::string &spell(Value buffer) const { return slices[find(buffer)].spelling; }
-  /// The same outside its segment: "train::arena::fc1_z".
-  std::string spellOutside(Value buffer) const {
-    const Slice &slice = slices[find(buffer)];
-    return (slice.segment.empty() ? "" : slice.segment.str() + "::") + slice.spelling;
-  }
-  /// The type of the slice: "ArenaSpan<float>".
-  StringRef typeOf(Value buffer) const { return slices[find(buffer)].type; }
+  /// The expression in the code of its segment: "arena::fc1_z", or "{128, 64}" if it is not
+  /// declared, bytes from the start of the arena and elements.
+  std::string spell(Value buffer) const;
+  /// The same anywhere: "train::arena::fc1_z", "ArenaSpan<float>{128, 64}".
+  std::string spellOutside(Value buffer) const;
+  /// The type: "ArenaSpan<float>". Equal ones are one text.
+  StringRef typeOf(Value buffer) const;
   void declarePersistent(Writer &writer) const;
-  /// Declares the buffers that `actions` of a segment use and that are not in `declared`.
-  void declare(ArrayRef<Action> actions, llvm::DenseSet<Value> &declared, Writer &writer) const;
+  /// Declares the buffers that `actions` of `segment`, a name of the program, use and that are not
+  /// declared. `names` are those of the segment's namespace `arena`.
+  void declare(ArrayRef<Action> actions, StringRef segment, Names &names, Writer &writer);
 
 private:
   struct Slice {
-    Value buffer;
     StringRef segment; ///< its name in the program; empty: it persists
-    StringRef type;
-    std::string spelling;
+    std::string name;
   };
 
-  /// `segment` is a name of the program.
-  LogicalResult add(Value buffer, StringRef segment, Names &names);
-  void declare(const Slice &slice, Writer &writer) const;
-  size_t find(Value buffer) const { return numbers.find(buffer)->second; }
+  /// Finds the text of the type of `buffer`.
+  LogicalResult readType(Value buffer);
+  bool isState(Value buffer) const { return buffer == program.stepState->getResult(0); }
+  std::string spellValue(Value buffer) const;
+  void declare(Value buffer, const Slice &slice, Writer &writer) const;
 
   const ScheduledProgram &program;
-  std::vector<Slice> slices;
-  llvm::StringSet<> types;               ///< of the slices
-  llvm::DenseMap<Value, size_t> numbers; ///< of the slices
+  llvm::StringSet<> texts;                ///< of the types
+  llvm::DenseMap<Type, StringRef> types;  ///< of slices, by element
+  SmallVector<Value> persistent;          ///< in the order of their declarations
+  llvm::DenseMap<Value, Slice> declared;
 };
 
 } // namespace mlir::fsdp

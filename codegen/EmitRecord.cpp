@@ -72,7 +72,7 @@ void mlir::fsdp::printLaunch(const ScheduledProgram &program, LaunchOp launch, c
         range.bytes = limits::kStepStateBytes;
     return ranges;
   };
-  out << "launch " << launch.getStream() << " \"" << launch.getName() << "\"";
+  out << "launch " << launch.getStream() << " \"" << launch.getFullName() << "\"";
   print(inOrderOf(rangesOf(program, launch.getIns(), state, access.reads), called(call.reads)),
         "reads", out);
   print(inOrderOf(rangesOf(program, launch.getOuts(), state, access.writes), called(call.writes)),

@@ -2,6 +2,7 @@
 
 #include "codegen/Functions.h"
 
+#include "dialect/fsdp/CollectiveGroup.h"
 #include "dialect/fsdp/Structure.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -16,9 +17,7 @@ struct Communication {
   explicit Communication(const Timeline &timeline) {
     for (const Action &action : timeline.actions) {
       LaunchOp launch = action.launch;
-      for (auto collective : launch.getBody().getOps<CollectiveOpInterface>()) {
-        if (!collective.involvesPeers()) // a slice of what the rank has
-          continue;
+      for (CollectiveOpInterface collective : getCollectives(launch)) {
         streams.insert(launch.getStream());
         if (isa<AllGatherOp>(collective))
           gathers.insert(launch.getStream());
@@ -28,10 +27,9 @@ struct Communication {
 };
 } // namespace
 
-/// The function of `launch`, without its actions; one without a part if the launch is grouped with
+/// The function of `launch`, which runs `op` alone if that is not null, without its actions; one without a part if the launch is grouped with
 /// its neighbours: communication with adjacent casts, input and output, arithmetic outside units.
-static FunctionRange functionOf(LaunchOp launch, const Communication &communication) {
-  Operation *op = onlyOp(launch);
+static FunctionRange functionOf(LaunchOp launch, Operation *op, const Communication &communication) {
   if (isa_and_nonnull<InputOp, OutputOp, OutputSumOp>(op) ||
       communication.streams.contains(launch.getStream()))
     return {};
@@ -52,8 +50,9 @@ std::vector<FunctionRange> mlir::fsdp::cutIntoFunctions(const ScheduledProgram &
   size_t cut = 0; ///< where the next function would begin
   for (size_t i = 0; i < count; ++i) {
     LaunchOp launch = timeline.actions[i].launch;
-    FunctionRange own = functionOf(launch, communication);
-    bool isAhead = isa_and_nonnull<InputOp>(onlyOp(launch)) ||
+    Operation *op = onlyOp(launch);
+    FunctionRange own = functionOf(launch, op, communication);
+    bool isAhead = isa_and_nonnull<InputOp>(op) ||
                    communication.gathers.contains(launch.getStream());
     if (own.part.empty() && !isAhead) {
       cut = i + 1;

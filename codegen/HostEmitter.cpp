@@ -4,7 +4,6 @@
 
 #include "codegen/Functions.h"
 #include "codegen/RoleTables.h"
-#include "codegen/SharedFunctions.h"
 #include "codegen/TraceTables.h"
 
 using namespace mlir;
@@ -32,15 +31,18 @@ LogicalResult HostEmitter::prepare(KernelTable &kernels) {
   const KernelWriter write = [&](LaunchOp launch, bool anonymous) {
     return target->kernel(launch, anonymous);
   };
+  size_t count = 0;
+  for (const Timeline &timeline : program.timelines)
+    count += timeline.actions.size();
+  formOf.reserve(count);
   for (const Timeline &timeline : program.timelines)
     for (const Action &action : timeline.actions) {
-      if (failed(target->check(action.launch)))
+      FailureOr<const LaunchForm *> form = forms.find(program, action.launch);
+      if (failed(form) || ((*form)->first == action.launch && failed(target->check(action.launch))))
         return failure();
-      FailureOr<Call> call = callFor(program, action.launch);
-      if (failed(call) ||
-          (call->hasKernel() && failed(kernels.insert(program, action.launch, write))))
+      formOf[action.launch] = *form;
+      if ((*form)->call.hasKernel() && failed(kernels.insert(program, action.launch, write)))
         return failure();
-      calls[action.launch] = std::make_unique<const Call>(std::move(*call));
     }
   return success();
 }
@@ -49,85 +51,140 @@ static ArrayRef<Action> actionsOf(const Timeline &timeline, const FunctionRange 
   return ArrayRef(timeline.actions).slice(range.begin, range.end - range.begin);
 }
 
-LogicalResult HostEmitter::emitActions(const Timeline &timeline, const FunctionRange &range,
-                                       NameTable &table, Writer &writer) const {
+std::string HostEmitter::spell(const Timeline &timeline, const FunctionValue &value) const {
+  if (value.buffer)
+    return arena.spell(value.buffer);
+  if (value.launch)
+    return "\"" + escaped(value.launch.getFullName()) + "\"";
+  return program.names.event(timeline.segment, value.event);
+}
+
+void HostEmitter::emitCall(LaunchOp launch, std::string name,
+                           llvm::function_ref<std::string(unsigned)> spell, Writer &writer) const {
+  const LaunchForm &form = *formOf.find(launch)->second;
+  target->launch({launch, form.call, program.names.stream(launch.getStreamAttr()), std::move(name),
+                  [&](Value buffer) { return spell(form.numberOf(buffer)); }},
+                 *kernels, writer);
+}
+
+const HostEmitter::PrintedCall &HostEmitter::printedCallOf(LaunchOp launch) {
+  auto [entry, isNew] =
+      printedCalls.try_emplace({formOf.find(launch)->second, kernels->numberOf(launch)});
+  if (!isNew)
+    return *entry->second;
+  entry->second = std::make_unique<PrintedCall>();
+  PrintedCall &call = *entry->second;
+  Writer writer;
+  emitCall(
+      launch, "name",
+      [&](unsigned number) {
+        call.buffers.push_back(number);
+        return std::string("buffer");
+      },
+      writer);
+  call.text = texts.try_emplace(writer.text(), static_cast<int>(texts.size())).first->second;
+  return call;
+}
+
+std::string HostEmitter::readFunction(const Timeline &timeline, const FunctionRange &range,
+                                      FunctionRow &row) {
   const ModelNames &names = program.modelNames;
-  auto slice = [&](Value buffer) {
-    return table.spell(arena.typeOf(buffer), arena.spell(buffer), names.of(buffer));
+  std::string text;
+  auto note = [&](auto number) {
+    const auto word = static_cast<uint64_t>(number);
+    text.append(reinterpret_cast<const char *>(&word), sizeof word);
+  };
+  auto add = [&](const FunctionValue &value, StringRef type, const ModelName &name) {
+    std::optional<unsigned> number = row.find(value);
+    if (!number) {
+      number = row.add({value, type, &name});
+      note(reinterpret_cast<uintptr_t>(type.data()));
+    }
+    note(*number);
   };
   const int ofProgram = program.programEvents.size();
-  auto spellEvent = [&](int event) {
-    const ModelName &after = event < ofProgram ? names.of(program.programEvents[event])
-                                               : names.of(timeline.recorders[event - ofProgram]);
-    return table.spell("int", program.names.event(timeline.segment, event), after, "after_");
+  auto addEvents = [&](ArrayRef<int> events) {
+    note(events.size());
+    for (int event : events)
+      add(FunctionValue::ofEvent(event), "int",
+          event < ofProgram ? names.of(program.programEvents[event])
+                            : names.of(timeline.recorders[event - ofProgram]));
   };
   for (const Action &action : actionsOf(timeline, range)) {
-    LaunchOp launch = action.launch;
-    PrintedLaunch spelled{launch, *calls.find(launch)->second,
-                          program.names.stream(launch.getStreamAttr()),
-                          table.spell("const char *", "\"" + escaped(launch.getName()) + "\"",
-                                      names.of(launch), "", "_name"),
-                          slice};
-    for (int event : action.waits)
-      target->wait(spelled, spellEvent(event), writer);
-    target->launch(spelled, *kernels, writer);
-    for (int event : action.records)
-      target->record(spelled, spellEvent(event), writer);
+    const PrintedCall &call = printedCallOf(action.launch);
+    note(call.text);
+    add(FunctionValue::ofName(action.launch), "const char *", names.of(action.launch));
+    addEvents(action.waits);
+    const auto buffers = getBuffers(action.launch);
+    for (unsigned number : call.buffers)
+      add(FunctionValue::ofPlace(buffers[number]), arena.typeOf(buffers[number]),
+          names.of(buffers[number]));
+    addEvents(action.records);
   }
-  return success();
+  return text;
+}
+
+void HostEmitter::emitActions(const Timeline &timeline, const FunctionRange &range,
+                              llvm::function_ref<std::string(const FunctionValue &)> spell,
+                              Writer &writer) const {
+  for (const Action &action : actionsOf(timeline, range)) {
+    const std::string &stream = program.names.stream(action.launch.getStreamAttr());
+    for (int event : action.waits)
+      target->wait(stream, spell(FunctionValue::ofEvent(event)), writer);
+    const auto buffers = getBuffers(action.launch);
+    emitCall(
+        action.launch, spell(FunctionValue::ofName(action.launch)),
+        [&](unsigned number) { return spell(FunctionValue::ofPlace(buffers[number])); }, writer);
+    for (int event : action.records)
+      target->record(stream, spell(FunctionValue::ofEvent(event)), writer);
+  }
 }
 
 /// Functions that differ in no more than places, names and events are written once, with a row for
 /// each; `calls` are all calls in order.
-LogicalResult HostEmitter::emitFunctions(const Timeline &timeline, std::vector<std::string> &calls,
-                                         Writer &writer) const {
+void HostEmitter::emitFunctions(const Timeline &timeline, std::vector<std::string> &calls,
+                                Writer &writer) {
   const std::vector<FunctionRange> ranges = cutIntoFunctions(program, timeline);
-  std::vector<NameTable> rows;
-  rows.reserve(ranges.size()); // groups refer to them
-  llvm::StringMap<size_t> groupOfText;
+  std::vector<FunctionRow> rows(ranges.size());
+  llvm::StringMap<size_t> groupOf; ///< by what readFunction returns
   std::vector<SmallVector<size_t>> groups; ///< ranges, in order
   std::vector<std::string> callOf(ranges.size());
   for (auto [i, range] : llvm::enumerate(ranges)) {
-    Writer body;
-    rows.push_back(NameTable::ofNumbers());
-    if (failed(emitActions(timeline, range, rows.back(), body)))
-      return failure();
-    for (const NameTable::Field &field : rows.back().getFields())
-      body.line(field.type);
-    auto [group, isNew] = groupOfText.try_emplace(body.text(), groups.size());
+    auto [group, isNew] =
+        groupOf.try_emplace(readFunction(timeline, range, rows[i]), groups.size());
     if (isNew)
       groups.emplace_back();
+    else
+      rows[i].close();
     groups[group->second].push_back(i);
   }
-  Names names;
+  Names names, constantNames(/*qualified=*/true);
   for (StringRef own : {"run", "at", "trace", "traced"})
     names.unique(own);
-  llvm::DenseSet<Value> declared;
+  auto spellValue = [&](const FunctionValue &value) { return spell(timeline, value); };
   for (ArrayRef<size_t> group : groups) {
     const FunctionRange &first = ranges[group.front()];
-    Writer constants;
-    for (size_t i : group)
-      arena.declare(actionsOf(timeline, ranges[i]), declared, constants);
     writer.line();
-    if (!constants.text().empty()) {
-      writer.line("namespace arena {");
-      writer.append(constants);
-      writer.line("} // namespace arena");
-      writer.line();
-    }
     if (group.size() == 1) {
+      Writer constants;
+      arena.declare(actionsOf(timeline, first), program.names.segment(timeline.segment),
+                    constantNames, constants);
+      if (!constants.text().empty()) {
+        writer.line("namespace arena {");
+        writer.append(constants);
+        writer.line("} // namespace arena");
+        writer.line();
+      }
       std::string name = names.unique(first.name());
       writer.open("void " + name + "(Context &c)");
-      NameTable values = NameTable::ofValues();
-      if (failed(emitActions(timeline, first, values, writer)))
-        return failure();
+      emitActions(timeline, first, spellValue, writer);
       writer.close();
       callOf[group.front()] = name + "(c);";
       continue;
     }
     SmallVector<StringRef> namesOfUnits;
     SmallVector<StringAttr> units;
-    std::vector<const NameTable *> ofGroup;
+    std::vector<const FunctionRow *> ofGroup;
     for (size_t i : group) {
       units.push_back(ranges[i].unit);
       namesOfUnits.push_back(ranges[i].unit ? ranges[i].unit.getValue() : "");
@@ -142,15 +199,19 @@ LogicalResult HostEmitter::emitFunctions(const Timeline &timeline, std::vector<s
     declareRow(writer, type, ofGroup.front()->getFields(), fields);
     writer.line();
     writer.open("void " + function + "(Context &c, const " + type + " &at)");
-    NameTable named = NameTable::ofFields(fields);
-    if (failed(emitActions(timeline, first, named, writer)))
-      return failure();
+    emitActions(
+        timeline, first,
+        [&](const FunctionValue &value) { return "at." + fields[*ofGroup.front()->find(value)]; },
+        writer);
     writer.close();
     writer.line();
     writer.open("constexpr " + type + " " + table + "[] =");
     for (auto [number, i] : llvm::enumerate(group)) {
       writer.line("// " + commentFor(ranges[i].name()));
-      writeRow(writer, rows[i].getFields(), fields);
+      std::vector<std::string> values;
+      for (const FunctionRow::Field &field : rows[i].getFields())
+        values.push_back(spellValue(field.value));
+      writer.list("{", fields, values, "},");
       callOf[i] = function + "(c, " + table + "[" + std::to_string(number) + "]);";
     }
     writer.close(";");
@@ -164,10 +225,9 @@ LogicalResult HostEmitter::emitFunctions(const Timeline &timeline, std::vector<s
   for (const std::string &call : callOf)
     if (!call.empty())
       calls.push_back(call);
-  return success();
 }
 
-LogicalResult HostEmitter::emitSegment(const Timeline &timeline, Writer &writer) const {
+void HostEmitter::emitSegment(const Timeline &timeline, Writer &writer) {
   const std::string &space = program.names.segment(timeline.segment);
   emitBanner(writer, "Segment " + space);
   writer.line("namespace " + space + " {");
@@ -186,8 +246,7 @@ LogicalResult HostEmitter::emitSegment(const Timeline &timeline, Writer &writer)
     writer.line();
   emitTraceTables(program, timeline, writer);
   std::vector<std::string> calls;
-  if (failed(emitFunctions(timeline, calls, writer)))
-    return failure();
+  emitFunctions(timeline, calls, writer);
   writer.line();
   writer.open("void run(Context &c)");
   for (const std::string &call : calls)
@@ -197,14 +256,12 @@ LogicalResult HostEmitter::emitSegment(const Timeline &timeline, Writer &writer)
   writer.close();
   writer.line();
   writer.line("} // namespace " + space);
-  return success();
 }
 
-LogicalResult HostEmitter::emit(const KernelTable &allKernels, const HostFile &file,
-                                Writer &writer) {
+void HostEmitter::emit(const KernelTable &allKernels, const HostFile &file, Writer &writer) {
   kernels = &allKernels;
   // The text of a large program grows in one place: memory that is not written takes none.
-  writer.reserve(kBytesOfAction * calls.size());
+  writer.reserve(kBytesOfAction * formOf.size());
   const bool hasKernels = !kernels->all().empty();
   target->head(options, file.name, file.headers, writer);
   if (options.singleFile && hasKernels)
@@ -228,11 +285,9 @@ LogicalResult HostEmitter::emit(const KernelTable &allKernels, const HostFile &f
   emitRoleTables(program, writer);
   emitStorages(program, arena, modelTables, writer);
   for (const Timeline &timeline : program.timelines)
-    if (failed(emitSegment(timeline, writer)))
-      return failure();
+    emitSegment(timeline, writer);
   emitBanner(writer, "Tables");
   emitProgramTable(program, arena, options, modelTables, file.elsewhere, file.programs, writer);
   writer.line();
   writer.line("} // namespace");
-  return success();
 }

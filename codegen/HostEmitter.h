@@ -4,13 +4,14 @@
 #define CODEGEN_HOSTEMITTER_H
 
 #include "codegen/Arena.h"
+#include "codegen/LaunchForms.h"
+#include "codegen/SharedFunctions.h"
 #include "codegen/Tables.h"
 #include "codegen/Target.h"
 
 namespace mlir::fsdp {
 
 struct FunctionRange;
-class NameTable;
 
 /// The file that a host program goes into.
 struct HostFile {
@@ -35,14 +36,29 @@ public:
   const Target &getTarget() const { return *target; }
   /// The C++ name of the program: `program`, in an anonymous namespace, which ends here. The names
   /// of `kernels` must be assigned.
-  LogicalResult emit(const KernelTable &kernels, const HostFile &file, Writer &writer);
+  void emit(const KernelTable &kernels, const HostFile &file, Writer &writer);
 
 private:
-  LogicalResult emitSegment(const Timeline &timeline, Writer &writer) const;
-  LogicalResult emitFunctions(const Timeline &timeline, std::vector<std::string> &calls,
-                              Writer &writer) const;
-  LogicalResult emitActions(const Timeline &timeline, const FunctionRange &range, NameTable &table,
-                            Writer &writer) const;
+  /// The call of launches that have one form and one kernel.
+  struct PrintedCall {
+    int text = 0;                  ///< equal ones are equal except for values
+    SmallVector<unsigned> buffers; ///< as numbers of the form, in the order of the text
+  };
+
+  void emitSegment(const Timeline &timeline, Writer &writer);
+  void emitFunctions(const Timeline &timeline, std::vector<std::string> &calls, Writer &writer);
+  /// Reads the values of the function of `range`. Functions with equal results differ in values
+  /// alone.
+  std::string readFunction(const Timeline &timeline, const FunctionRange &range, FunctionRow &row);
+  /// Writes the lines of the actions of `range`, with `spell` for values.
+  void emitActions(const Timeline &timeline, const FunctionRange &range,
+                   llvm::function_ref<std::string(const FunctionValue &)> spell,
+                   Writer &writer) const;
+  void emitCall(LaunchOp launch, std::string name, llvm::function_ref<std::string(unsigned)> spell,
+                Writer &writer) const;
+  const PrintedCall &printedCallOf(LaunchOp launch);
+  /// The expression of a value in the code of its segment.
+  std::string spell(const Timeline &timeline, const FunctionValue &value) const;
 
   const ScheduledProgram &program;
   const EmitOptions &options;
@@ -50,8 +66,11 @@ private:
   std::unique_ptr<Target> target;
   ModelTables modelTables;
   const KernelTable *kernels = nullptr;
-  /// Of every launch; each is printed twice or more.
-  llvm::DenseMap<Operation *, std::unique_ptr<const Call>> calls;
+  LaunchForms forms;
+  llvm::DenseMap<Operation *, const LaunchForm *> formOf; ///< of every launch
+  /// By form and number of the kernel.
+  llvm::DenseMap<std::pair<const LaunchForm *, size_t>, std::unique_ptr<PrintedCall>> printedCalls;
+  llvm::StringMap<int> texts; ///< of printed calls, without values
 };
 
 /// The heading of a part of a file.

@@ -84,7 +84,7 @@ private:
 
 LogicalResult KernelBuilder::checkTypes() {
   if (launch.getOuts().empty())
-    return launch.emitOpError() << "'" << launch.getName()
+    return launch.emitOpError() << "'" << launch.getFullName()
                                 << "' writes no buffer, expected its results in 'outs'";
   for (Operation &op : launch.getBody().front()) {
     SmallVector<Type> types(op.getOperandTypes());
@@ -111,7 +111,7 @@ LogicalResult KernelBuilder::chooseLoops(ValueRange yielded) {
         (!isa_and_nonnull<nn::ReduceOp>(op) && !isContraction(op)))
       continue;
     if (owner)
-      return launch.emitOpError() << "'" << launch.getName()
+      return launch.emitOpError() << "'" << launch.getFullName()
                                   << "' ends in two reductions, expected one per kernel";
     owner = op;
   }
@@ -197,7 +197,7 @@ LogicalResult KernelBuilder::store(Value value, int output) {
     return success();
   }
   if (typeOf(source).getShape() != ArrayRef<int64_t>(fullShape))
-    return launch.emitOpError() << "'" << launch.getName() << "' yields " << source.getType()
+    return launch.emitOpError() << "'" << launch.getFullName() << "' yields " << source.getType()
                                 << ", which does not fit the loops of its other results";
   FailureOr<int> node = at(source, fullIndices);
   if (failed(node))

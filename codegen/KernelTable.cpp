@@ -5,6 +5,7 @@
 #include "codegen/Elementwise.h"
 #include "codegen/Names.h"
 #include "codegen/ShapeArguments.h"
+#include "dialect/fsdp/LaunchBodies.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -36,28 +37,23 @@ KernelSource::KernelSource(const ScheduledProgram &program, LaunchOp launch) : l
 }
 
 size_t KernelSource::hash() const {
-  llvm::hash_code code = llvm::hash_value(buffers.size());
+  llvm::hash_code code = hashBody(launch);
   for (const Buffer &buffer : buffers)
     code = llvm::hash_combine(code, buffer.type, buffer.alignment);
-  LaunchOp(launch).getBody().walk(
-      [&](Operation *op) { code = llvm::hash_combine(code, op->getName()); });
   return code;
 }
 
 bool KernelSource::operator==(const KernelSource &other) const {
-  return buffers == other.buffers &&
-         OperationEquivalence::isRegionEquivalentTo(&LaunchOp(launch).getBody(),
-                                                    &LaunchOp(other.launch).getBody(),
-                                                    OperationEquivalence::IgnoreLocations);
+  return buffers == other.buffers && haveEqualBodies(launch, other.launch);
 }
 
 FailureOr<const KernelTable::Printed *>
 KernelTable::find(const ScheduledProgram &program, LaunchOp launch, const KernelWriter &write) {
   KernelSource source(program, launch);
-  std::vector<Printed> &alike = bySource[source.hash()];
-  auto known = llvm::find_if(alike, [&](const Printed &each) { return each.source == source; });
-  if (known != alike.end())
-    return &*known;
+  SmallVector<const Printed *, 1> &alike = bySource[source.hash()];
+  for (const Printed *known : alike)
+    if (known->source == source)
+      return known;
   FailureOr<KernelFunction> anonymous = write(launch, true);
   if (failed(anonymous))
     return failure();
@@ -70,19 +66,18 @@ KernelTable::find(const ScheduledProgram &program, LaunchOp launch, const Kernel
       return failure();
     entries.push_back({"", *function, {}});
   }
-  alike.push_back({std::move(source), place->second, anonymous->masks});
-  return &alike.back();
+  alike.push_back(
+      &printed.emplace_back(Printed{std::move(source), place->second, anonymous->masks}));
+  return alike.back();
 }
 
 LogicalResult KernelTable::insert(const ScheduledProgram &program, LaunchOp launch,
                                   const KernelWriter &write) {
-  FailureOr<const Printed *> printed = find(program, launch, write);
-  if (failed(printed))
+  FailureOr<const Printed *> kernel = find(program, launch, write);
+  if (failed(kernel))
     return failure();
-  Entry &entry = entries[(*printed)->entry];
-  entryOf[launch] = (*printed)->entry;
-  masks[launch] = (*printed)->masks;
-  entry.launches.insert(launch.getName());
+  printedOf[launch] = *kernel;
+  entries[(*kernel)->entry].launches.insert(launch.getName());
   return success();
 }
 

@@ -6,6 +6,7 @@
 #include "codegen/Kernel.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringMap.h"
+#include <deque>
 #include <functional>
 #include <unordered_map>
 
@@ -50,7 +51,7 @@ private:
     }
   };
 
-  LaunchOp launch; ///< whose body is compared, except for locations
+  mutable LaunchOp launch; ///< whose body is compared, except for locations
   SmallVector<Buffer, 6> buffers;
 };
 
@@ -68,10 +69,14 @@ public:
     KernelFunction function;
     llvm::SetVector<StringRef> launches; ///< the names of its launches, held by the module
   };
-  bool contains(LaunchOp launch) const { return entryOf.count(launch); }
-  const Entry &operator[](LaunchOp launch) const { return entries[entryOf.lookup(launch)]; }
+  /// The number of the launch's kernel, from 1; 0 if it has none.
+  size_t numberOf(LaunchOp launch) const {
+    const Printed *kernel = printedOf.lookup(launch);
+    return kernel ? kernel->entry + 1 : 0;
+  }
+  const Entry &operator[](LaunchOp launch) const { return entries[printedOf.lookup(launch)->entry]; }
   /// The masks of this launch, whose kernel may be that of another launch with other masks.
-  ArrayRef<KernelMask> masksOf(LaunchOp launch) const { return masks.find(launch)->second; }
+  ArrayRef<KernelMask> masksOf(LaunchOp launch) const { return printedOf.lookup(launch)->masks; }
   const std::vector<Entry> &all() const { return entries; }
   /// True if a kernel uses bf16, a type that the runtime declares.
   bool nameBf16() const;
@@ -89,9 +94,9 @@ private:
 
   std::vector<Entry> entries;
   llvm::StringMap<size_t> byText; ///< anonymous: it contains no names of the model
-  std::unordered_map<size_t, std::vector<Printed>> bySource; ///< by their hashes
-  llvm::DenseMap<Operation *, size_t> entryOf;
-  llvm::DenseMap<Operation *, SmallVector<KernelMask>> masks;
+  std::deque<Printed> printed;
+  std::unordered_map<size_t, SmallVector<const Printed *, 1>> bySource; ///< by their hashes
+  llvm::DenseMap<Operation *, const Printed *> printedOf;               ///< by launch
 };
 
 /// "Launched as 'h.0.ffn.gelu', 'h.1.ffn.gelu' and 10 more".

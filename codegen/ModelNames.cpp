@@ -54,20 +54,17 @@ static std::optional<StringRef> behindUnit(StringRef text, StringRef unit) {
   return std::nullopt;
 }
 
-/// `text` without " stage 1 microbatch 2" of a launch, or ".stage.1.microbatch.2" of its buffer: a
-/// function serves all microbatches. `storage` holds a text that differs.
+/// "input tokens copy" for "input tokens microbatch 2 copy": a function serves all microbatches.
+/// Inputs are of no stage, so that their names have the number. `storage` holds a text that differs.
 static StringRef withoutMicrobatch(StringRef text, SmallVectorImpl<char> &storage) {
-  constexpr StringRef word = "microbatch", stage = "stage";
-  const size_t at = text.rfind(word); // behind the names of the model
-  if (at == StringRef::npos || at == 0)
+  constexpr StringRef word = " microbatch ";
+  const size_t at = text.rfind(word);
+  if (at == StringRef::npos || !text.starts_with("input "))
     return text;
-  StringRef before = text.take_front(at - 1), behind = text.drop_front(at + word.size());
-  if (behind.size() < 2 || !llvm::isDigit(behind[1]))
+  StringRef behind = text.drop_front(at + word.size());
+  if (behind.empty() || !llvm::isDigit(behind.front()))
     return text;
-  if (StringRef name = before.rtrim("0123456789");
-      name.size() < before.size() && name.drop_back().ends_with(stage))
-    before = name.drop_back(stage.size() + 2);
-  return (before + behind.drop_front().drop_while(llvm::isDigit)).toStringRef(storage);
+  return (text.take_front(at) + behind.drop_while(llvm::isDigit)).toStringRef(storage);
 }
 
 static bool isNumber(StringRef text) {
@@ -221,11 +218,10 @@ void ModelNames::create(ModuleOp module, ProgramOp program, const SymbolTable &s
       positions.try_emplace(unit, static_cast<int>(positions.size()));
       unitOfParam[param.getSymName()] = unit;
     }
-  llvm::DenseMap<StringAttr, StringAttr> unitOfLaunch; // by name
   llvm::DenseMap<Value, StringAttr> units;
   llvm::StringMap<StringRef> launches; // by their names as in the names of buffers
   SmallString<128> scratch;
-  Shortener names(symbols);
+  Shortener shortener(symbols);
   for (auto buffer : program.getBody().front().getOps<BufferOp>())
     if (buffer.getStorageAttr())
       if (auto storage = symbols.lookup<StorageOp>(buffer.getStorageAttr().getAttr());
@@ -237,34 +233,43 @@ void ModelNames::create(ModuleOp module, ProgramOp program, const SymbolTable &s
       for (auto launch : segment.getBody().front().getOps<LaunchOp>())
         visit(launch);
   };
+  // Launches of all microbatches have one name; so have their buffers.
+  using Key = std::tuple<Attribute, Attribute>; // name and unit
+  llvm::DenseMap<Key, const ModelName *> ofLaunches;
   unsigned count = 0;
   forEachLaunch([&](LaunchOp launch) {
     ++count;
-    StringAttr unit = getStructure(launch).unit;
-    launches.try_emplace(dotted(launch.getName(), scratch), launch.getName());
-    if (!unit)
+    const StringAttr unit = getStructure(launch).unit, name = launch.getNameAttr();
+    if (unit)
+      for (Value out : launch.getOuts())
+        units.try_emplace(out, unit);
+    if (!ofLaunches.try_emplace(Key(name, unit)).second)
       return;
-    unitOfLaunch.try_emplace(launch.getNameAttr(), unit);
-    for (Value out : launch.getOuts())
-      units.try_emplace(out, unit);
-    names.addOperation(launch.getName(), unit);
+    launches.try_emplace(dotted(name, scratch), name);
+    if (unit)
+      shortener.addOperation(name, unit);
   });
   launchesAndEvents.reserve(count);
   buffers.reserve(2 * count); // most write one and read another one's
+  auto shorten = [&](StringRef text, StringAttr unit) {
+    return &names.emplace_back(shortener.shorten(text, unit));
+  };
   forEachLaunch([&](LaunchOp launch) {
-    launchesAndEvents.try_emplace(launch,
-                                  names.shorten(launch.getName(), getStructure(launch).unit));
+    const StringAttr unit = getStructure(launch).unit;
+    const ModelName *&name = ofLaunches[Key(launch.getNameAttr(), unit)];
+    if (!name)
+      name = shorten(launch.getName(), unit);
+    launchesAndEvents.try_emplace(launch, name);
+    for (Value event : launch.getRecords())
+      if (event.getDefiningOp<EventOp>().getName() == launch.getFullName())
+        launchesAndEvents.try_emplace(event.getDefiningOp(), name);
   });
-  for (auto event : program.getBody().front().getOps<EventOp>())
-    launchesAndEvents.try_emplace(
-        event, names.shorten(event.getName(), unitOfLaunch.lookup(event.getNameAttr())));
-  auto add = [&](Value buffer) {
-    auto [entry, isNew] = buffers.try_emplace(buffer);
-    if (!isNew)
-      return;
-    auto whole = buffer.getDefiningOp<BufferOp>();
-    std::string own = whole ? std::string() : bufferName(buffer, &symbols);
-    StringRef text = whole ? whole.getName() : StringRef(own), param = text;
+  for (auto event : program.getBody().front().getOps<EventOp>()) // with names of their own
+    if (auto [entry, isNew] = launchesAndEvents.try_emplace(event); isNew)
+      entry->second = shorten(event.getName(), nullptr);
+  auto nameOf = [&](StringRef text, StringAttr unitOfUses) {
+    std::string own;
+    StringRef param = text;
     param.consume_back(".grad");
     StringAttr unit = unitOfParam.lookup(param);
     // Results are named after their launch, and numbered if there are several.
@@ -277,7 +282,35 @@ void ModelNames::create(ModuleOp module, ProgramOp program, const SymbolTable &s
           (launch->second +
            (number == "0" ? "" : (launch->second.contains(' ') ? "." : " ") + number.str()))
               .str();
-    entry->second = names.shorten(text, unit ? unit : units.lookup(buffer));
+    return shorten(text, unit ? unit : unitOfUses);
+  };
+  llvm::DenseMap<Key, const ModelName *> ofWholes;
+  // By name, storage and contents of the whole, offset, type and unit.
+  llvm::DenseMap<std::tuple<Attribute, Attribute, Attribute, Attribute, Type, Attribute>,
+                 const ModelName *>
+      ofParts;
+  auto add = [&](Value buffer) {
+    auto [entry, isNew] = buffers.try_emplace(buffer);
+    if (!isNew)
+      return;
+    const StringAttr unit = units.lookup(buffer);
+    if (auto whole = buffer.getDefiningOp<BufferOp>()) {
+      const ModelName *&known = ofWholes[Key(whole.getNameAttr(), unit)];
+      if (!known)
+        known = nameOf(whole.getName(), unit);
+      entry->second = known;
+      return;
+    }
+    auto part = buffer.getDefiningOp<SubviewOp>();
+    auto whole = part.getBuffer().getDefiningOp<BufferOp>();
+    const ModelName *apart = nullptr;
+    const ModelName *&known =
+        whole ? ofParts[{whole.getNameAttr(), whole.getStorageAttr(), whole.getWhatAttr(),
+                         part.getOffsetAttr(), part.getType(), unit}]
+              : apart;
+    if (!known)
+      known = nameOf(bufferName(buffer, &symbols), unit);
+    entry->second = known;
   };
   for (auto buffer : program.getBody().front().getOps<BufferOp>())
     add(buffer);

@@ -13,6 +13,7 @@
 
 #include "dialect/fsdp/FSDPDialect.h"
 #include "llvm/ADT/StringMap.h"
+#include <deque>
 #include <string>
 
 namespace mlir::fsdp {
@@ -31,11 +32,11 @@ public:
   /// Reads the launches of `program` and the parameters of `module`, which has these `symbols`.
   void create(ModuleOp module, ProgramOp program, const SymbolTable &symbols);
 
-  const ModelName &of(LaunchOp launch) const { return launchesAndEvents.find(launch)->second; }
+  const ModelName &of(LaunchOp launch) const { return *launchesAndEvents.find(launch)->second; }
   /// Of a buffer, or of a part of one, that launches use.
-  const ModelName &of(Value buffer) const { return buffers.find(buffer)->second; }
+  const ModelName &of(Value buffer) const { return *buffers.find(buffer)->second; }
   /// The name of an event of the program, which is named after the launch that records it.
-  const ModelName &of(EventOp event) const { return launchesAndEvents.find(event)->second; }
+  const ModelName &of(EventOp event) const { return *launchesAndEvents.find(event)->second; }
 
   /// The name as seen from `unit`: "ln_2.grad" in its own unit, "next.ln_2.grad" in the unit before
   /// its own, "next.2.ln_2.grad" in the one before that, "previous.ln_2.grad" in the unit after it;
@@ -44,8 +45,9 @@ public:
 
 private:
   llvm::DenseMap<StringAttr, int> positions; ///< of units, in the order of the parameters
-  llvm::DenseMap<Value, ModelName> buffers;
-  llvm::DenseMap<Operation *, ModelName> launchesAndEvents;
+  std::deque<ModelName> names;               ///< each once
+  llvm::DenseMap<Value, const ModelName *> buffers;
+  llvm::DenseMap<Operation *, const ModelName *> launchesAndEvents;
 };
 
 /// The name of a buffer or subview: that of the buffer, or of the value in the model that the

@@ -102,17 +102,20 @@ static LogicalResult verifyUpdates(ModuleOp module) {
   };
   llvm::MapVector<StringAttr, llvm::SmallSetVector<ProgramOp, 2>> updaters;
   for (ProgramOp program : module.getOps<ProgramOp>()) {
-    WalkResult walked = program.walk([&](Operation *op) -> WalkResult {
+    auto verify = [&](Operation &op) -> LogicalResult {
       if (auto rate = dyn_cast<LearningRateOp>(op))
         return verifySettings(rate);
       auto step = dyn_cast<OptimizerStepOp>(op);
       if (!step)
-        return WalkResult::advance();
+        return success();
       updaters[step.getStorageAttr().getAttr()].insert(program);
       return verifySettings(step);
-    });
-    if (walked.wasInterrupted())
-      return failure();
+    };
+    for (SegmentOp segment : program.getOps<SegmentOp>())
+      for (LaunchOp launch : segment.getOps<LaunchOp>())
+        for (Operation &op : launch.getBody().front())
+          if (failed(verify(op)))
+            return failure();
   }
   SymbolTable symbols(module);
   for (auto &[name, programs] : updaters) {

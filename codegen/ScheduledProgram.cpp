@@ -108,6 +108,7 @@ static LogicalResult readTimeline(const llvm::MapVector<Value, int> &programEven
   }
   timeline.events = static_cast<int>(programEvents.size());
   llvm::DenseMap<Operation *, int> events;
+  events.reserve(awaited.size());
   for (Action &action : timeline.actions) {
     llvm::SmallSetVector<int, 4> waits;
     for (Value wait : action.launch.getWait()) {
@@ -263,7 +264,7 @@ static LogicalResult readLaunch(ScheduledProgram &program, Timeline &timeline, L
   }
   if (!getStepStateAccess(launch).isNone() &&
       (!launch.getStepState() || launch.getStepState() != program.stepState))
-    return launch.emitOpError() << "'" << launch.getName()
+    return launch.emitOpError() << "'" << launch.getFullName()
                                 << "' needs the step state; name its buffer with 'step_state'";
   return success();
 }
@@ -338,14 +339,18 @@ static LogicalResult readWalks(ScheduledProgram &program) {
 }
 
 static LogicalResult checkOffsets(ProgramOp program) {
-  WalkResult result = program.walk([](BufferOp buffer) {
-    if (buffer.getOffset())
-      return WalkResult::advance();
-    buffer.emitOpError() << "'" << buffer.getName() << "' has no offset; run fsdp-plan-memory";
-    return WalkResult::interrupt();
-  });
-  if (result.wasInterrupted())
+  auto check = [](Block &block) -> LogicalResult {
+    for (auto buffer : block.getOps<BufferOp>())
+      if (!buffer.getOffset())
+        return buffer.emitOpError()
+               << "'" << buffer.getName() << "' has no offset; run fsdp-plan-memory";
+    return success();
+  };
+  if (failed(check(program.getBody().front())))
     return failure();
+  for (auto segment : program.getBody().front().getOps<SegmentOp>())
+    if (failed(check(segment.getBody().front())))
+      return failure();
   if (!program.getArena())
     return program.emitOpError() << "has no arena size; run fsdp-plan-memory";
   return success();

@@ -8,39 +8,48 @@
 
 using namespace mlir::fsdp;
 
-std::string NameTable::Field::getWhole() const {
-  return before + identifierFor(model->whole()) + behind;
+std::string FunctionRow::Field::identify(const std::string &name) const {
+  std::string identifier = identifierFor(name);
+  if (value.launch)
+    return identifier + "_name";
+  return value.buffer ? identifier : "after_" + identifier;
 }
 
-std::string NameTable::Field::seenFrom(mlir::StringAttr unit, const ModelNames &names) const {
-  return before + identifierFor(names.seenFrom(unit, *model)) + behind;
+std::string FunctionRow::Field::getWhole() const { return identify(model->whole()); }
+
+std::string FunctionRow::Field::seenFrom(mlir::StringAttr unit, const ModelNames &names) const {
+  return identify(names.seenFrom(unit, *model));
 }
 
-std::string NameTable::spell(llvm::StringRef type, llvm::StringRef value, const ModelName &name,
-                             const char *before, const char *behind) {
-  if (!collects)
-    return value.str();
-  llvm::SmallString<128> key(type);
-  key += ' ';
-  key += value;
-  auto [entry, isNew] = indices.try_emplace(key, fields.size());
-  if (isNew) {
-    llvm::StringRef text = entry->first();
-    fields.push_back(
-        {text.take_front(type.size()), text.drop_front(type.size() + 1), &name, before, behind});
-  }
-  return "at." + (names.empty() ? std::to_string(entry->second) : names[entry->second]);
+std::pair<const void *, int> FunctionRow::keyOf(const FunctionValue &value) {
+  if (value.buffer)
+    return {value.buffer.getAsOpaquePointer(), 0};
+  if (value.launch)
+    return {value.launch.getAsOpaquePointer(), 1};
+  return {nullptr, value.event};
 }
 
-std::vector<std::string> mlir::fsdp::chooseFieldNames(llvm::ArrayRef<const NameTable *> rows,
+std::optional<unsigned> FunctionRow::find(const FunctionValue &value) const {
+  auto found = numbers.find(keyOf(value));
+  return found == numbers.end() ? std::nullopt : std::optional(found->second);
+}
+
+unsigned FunctionRow::add(Field field) {
+  const auto number = static_cast<unsigned>(fields.size());
+  numbers.try_emplace(keyOf(field.value), number);
+  fields.push_back(std::move(field));
+  return number;
+}
+
+std::vector<std::string> mlir::fsdp::chooseFieldNames(llvm::ArrayRef<const FunctionRow *> rows,
                                                       llvm::ArrayRef<mlir::StringAttr> units,
                                                       const ModelNames &names) {
-  const llvm::ArrayRef<NameTable::Field> first = rows.front()->getFields();
+  const llvm::ArrayRef<FunctionRow::Field> first = rows.front()->getFields();
   std::vector<std::string> chosen;
   Names taken(/*qualified=*/true);
   for (size_t field = 0; field < first.size(); ++field) {
     const std::string whole = first[field].getWhole();
-    auto isSame = [&](const NameTable *row) { return row->getFields()[field].getWhole() == whole; };
+    auto isSame = [&](const FunctionRow *row) { return row->getFields()[field].getWhole() == whole; };
     if (llvm::all_of(rows.drop_front(), isSame)) {
       chosen.push_back(taken.unique(whole));
       continue;
@@ -49,12 +58,11 @@ std::vector<std::string> mlir::fsdp::chooseFieldNames(llvm::ArrayRef<const NameT
     llvm::SmallVector<const llvm::StringMapEntry<size_t> *> candidates; // in order
     // Of equal layers one after another nearly all vote alike for a value of their own.
     llvm::StringMapEntry<size_t> *latest = nullptr;
-    const NameTable::Field *voter = nullptr; // for `latest`, in its own unit
+    const FunctionRow::Field *voter = nullptr; // for `latest`, in its own unit
     for (auto [row, unit] : llvm::zip_equal(rows, units)) {
-      const NameTable::Field &own = row->getFields()[field];
+      const FunctionRow::Field &own = row->getFields()[field];
       const bool isInside = unit && own.model->unit == unit;
-      if (isInside && voter && voter->model->name == own.model->name &&
-          voter->before == own.before && voter->behind == own.behind) {
+      if (isInside && voter && voter->model->name == own.model->name) {
         ++latest->second;
         continue;
       }
@@ -73,7 +81,7 @@ std::vector<std::string> mlir::fsdp::chooseFieldNames(llvm::ArrayRef<const NameT
 }
 
 void mlir::fsdp::declareRow(Writer &writer, llvm::StringRef name,
-                            llvm::ArrayRef<NameTable::Field> fields,
+                            llvm::ArrayRef<FunctionRow::Field> fields,
                             llvm::ArrayRef<std::string> names) {
   writer.open("struct " + name);
   // In the order of the values, so neighbours of one type only.
@@ -86,14 +94,6 @@ void mlir::fsdp::declareRow(Writer &writer, llvm::StringRef name,
     writer.list((type.rtrim() + " ").str(), declared, ";");
   }
   writer.close(";");
-}
-
-void mlir::fsdp::writeRow(Writer &writer, llvm::ArrayRef<NameTable::Field> fields,
-                          llvm::ArrayRef<std::string> names) {
-  std::vector<std::string> values;
-  for (auto [field, name] : llvm::zip_equal(fields, names))
-    values.push_back(("." + llvm::Twine(name) + " = " + field.value).str());
-  writer.list("{", values, "},");
 }
 
 std::string mlir::fsdp::commonUnit(llvm::ArrayRef<llvm::StringRef> units) {

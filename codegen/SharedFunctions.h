@@ -10,65 +10,67 @@
 #include "codegen/ModelNames.h"
 #include "codegen/Names.h"
 #include "codegen/Writer.h"
-#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/DenseMap.h"
+#include <optional>
 #include <vector>
 
 namespace mlir::fsdp {
 
-/// How a function spells the values that may differ between it and an equal one.
-class NameTable {
+/// A value that may differ between a function and an equal one: the name of a launch, an event, or
+/// the place of a buffer.
+struct FunctionValue {
+  mutable LaunchOp launch; ///< whose name it is; its accessors are not const
+  int event = -1;          ///< its number
+  Value buffer;
+
+  static FunctionValue ofName(LaunchOp launch) { return {launch, -1, Value()}; }
+  static FunctionValue ofEvent(int event) { return {LaunchOp(), event, Value()}; }
+  static FunctionValue ofPlace(Value buffer) { return {LaunchOp(), -1, buffer}; }
+};
+
+/// The values of one function, each once, in the order of its text.
+class FunctionRow {
 public:
-  /// A value of the row of one function.
   struct Field {
-    llvm::StringRef type;  ///< "ArenaSpan<float>", "const char *", "int"
-    llvm::StringRef value; ///< "arena::h_0_query", "\"h.0.einsum\"", "kDoneH0Einsum"
-    const ModelName *model;
-    const char *before, *behind; ///< this name, in the names of the field
+    FunctionValue value;
+    llvm::StringRef type;   ///< "ArenaSpan<float>", "const char *", "int": one text for each type
+    const ModelName *model; ///< what the model calls it
 
     /// In the program: "h_0_query".
     std::string getWhole() const;
     /// As seen from `unit`: "query", "next_weight".
     std::string seenFrom(StringAttr unit, const ModelNames &names) const;
+
+  private:
+    /// `name` as an identifier that says what the value is.
+    std::string identify(const std::string &name) const;
   };
 
-  /// As the value itself.
-  static NameTable ofValues() { return NameTable(false, {}); }
-  /// As a field with a number: equal functions get equal text.
-  static NameTable ofNumbers() { return NameTable(true, {}); }
-  /// As the field of this name: `names` are those of all fields, in order.
-  static NameTable ofFields(std::vector<std::string> names) {
-    return NameTable(true, std::move(names));
-  }
-
-  /// The expression of `value`, of `type`: of what the model calls `name`, with texts around it.
-  std::string spell(llvm::StringRef type, llvm::StringRef value, const ModelName &name,
-                    const char *before = "", const char *behind = "");
+  /// The number of the field of `value`.
+  std::optional<unsigned> find(const FunctionValue &value) const;
+  /// Adds a field, whose value has none.
+  unsigned add(Field field);
   llvm::ArrayRef<Field> getFields() const { return fields; }
+  /// Frees what `find` needs.
+  void close() { numbers = decltype(numbers)(); }
 
 private:
-  NameTable(bool collects, std::vector<std::string> names)
-      : collects(collects), names(std::move(names)) {}
+  static std::pair<const void *, int> keyOf(const FunctionValue &value);
 
-  bool collects;
-  std::vector<std::string> names;
   std::vector<Field> fields;
-  llvm::StringMap<size_t> indices; ///< by type and value, which fields refer to
+  llvm::DenseMap<std::pair<const void *, int>, unsigned> numbers;
 };
 
 /// The names of the fields of `rows`, which have the same types and are those of functions of
 /// `units`: the name of each field is that in the program if all rows have one name, else the name
 /// that most functions use.
-std::vector<std::string> chooseFieldNames(llvm::ArrayRef<const NameTable *> rows,
+std::vector<std::string> chooseFieldNames(llvm::ArrayRef<const FunctionRow *> rows,
                                           llvm::ArrayRef<StringAttr> units,
                                           const ModelNames &names);
 
 /// Writes the struct `name` of `fields`, which are called `names`.
-void declareRow(Writer &writer, llvm::StringRef name, llvm::ArrayRef<NameTable::Field> fields,
+void declareRow(Writer &writer, llvm::StringRef name, llvm::ArrayRef<FunctionRow::Field> fields,
                 llvm::ArrayRef<std::string> names);
-
-/// Writes the row of `fields`, called `names`, of a table.
-void writeRow(Writer &writer, llvm::ArrayRef<NameTable::Field> fields,
-              llvm::ArrayRef<std::string> names);
 
 /// The common part of `units`: "h" for "h.0" and "h.1"; "layer" if there is none.
 std::string commonUnit(llvm::ArrayRef<llvm::StringRef> units);

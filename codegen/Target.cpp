@@ -5,12 +5,12 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-void Target::wait(const PrintedLaunch &launch, const std::string &event, Writer &writer) const {
-  writer.line("wait(c, " + launch.stream + ", " + event + ");");
+void Target::wait(const std::string &stream, const std::string &event, Writer &writer) const {
+  writer.line("wait(c, " + stream + ", " + event + ");");
 }
 
-void Target::record(const PrintedLaunch &launch, const std::string &event, Writer &writer) const {
-  writer.line("record(c, " + launch.stream + ", " + event + ");");
+void Target::record(const std::string &stream, const std::string &event, Writer &writer) const {
+  writer.line("record(c, " + stream + ", " + event + ");");
 }
 
 /// The generated kernel of `launch` as an argument. A rank's part of a split dimension, and its

@@ -36,9 +36,9 @@ public:
 
   // The lines of an action: calls `function(c, stream, ...)` of the target's Launch.h
   // (runtime/execution) and of runtime/launches.
-  void wait(const PrintedLaunch &launch, const std::string &event, Writer &writer) const;
+  void wait(const std::string &stream, const std::string &event, Writer &writer) const;
   void launch(const PrintedLaunch &launch, const KernelTable &kernels, Writer &writer) const;
-  void record(const PrintedLaunch &launch, const std::string &event, Writer &writer) const;
+  void record(const std::string &stream, const std::string &event, Writer &writer) const;
 
   // The files. In a program of one file, kernels precede their callers.
   /// The beginning of the host file `file`, which includes `headers` of the program.

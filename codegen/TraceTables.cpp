@@ -75,7 +75,7 @@ static std::vector<std::pair<int, int>> gatherUses(const Timeline &timeline) {
       uses.push_back({found->second.number, number});
       gathered.erase(found);
     }
-    if (!launch.getBody().getOps<AllGatherOp>().empty())
+    if (isa<AllGatherOp>(launch.getBody().front().front()))
       for (Value value : launch.getOuts())
         gathered[bufferOf(value)] = {number, launch.getStream()};
   }
@@ -88,8 +88,9 @@ void mlir::fsdp::emitTraceTables(const ScheduledProgram &program, const Timeline
   for (const Action &action : timeline.actions)
     streams.push_back(program.names.stream(action.launch.getStreamAttr()));
   for (const Life &life : livesOf(program, timeline))
-    lives.push_back("{" + std::to_string(life.bytes) + ", " + std::to_string(life.first) + ", " +
-                    std::to_string(life.last) + "}");
+    lives.push_back(("{" + llvm::Twine(life.bytes) + ", " + llvm::Twine(life.first) + ", " +
+                     llvm::Twine(life.last) + "}")
+                        .str());
   for (auto [gather, use] : gatherUses(timeline))
     uses.push_back("{" + std::to_string(gather) + ", " + std::to_string(use) + "}");
   writer.line("// For --trace: the stream of each launch; bytes that are alive from one launch to "
@@ -112,9 +113,7 @@ void mlir::fsdp::emitTraceTables(const ScheduledProgram &program, const Timeline
 
 int64_t mlir::fsdp::persistentBytes(const ScheduledProgram &program) {
   int64_t bytes = 0;
-  program.program.walk([&](BufferOp buffer) {
-    if (buffer.getPersistent())
-      bytes += program.spanOf(buffer).bytes;
-  });
+  for (auto buffer : program.program.getBody().front().getOps<BufferOp>())
+    bytes += program.spanOf(buffer).bytes;
   return bytes;
 }
