@@ -231,9 +231,24 @@ static bool hasCheckpoint(ModuleOp module) {
   return module.walk([](CheckpointOp) { return WalkResult::interrupt(); }).wasInterrupted();
 }
 
+/// True where the gradient of a parameter is a sum of three or more terms.
+static bool hasLongSum(ModuleOp module) {
+  llvm::StringMap<int64_t> uses;
+  module.walk([&](ReadOp read) { uses[read.getParam()] += llvm::range_size(read->getUses()); });
+  return llvm::any_of(uses, [](const auto &entry) { return entry.second > 2; });
+}
+
+static bool hasRegions(ModuleOp module) {
+  return module
+      .walk([](Operation *op) {
+        return isa<ManualOp, EnterManualOp>(op) ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 void Case::noteOps() {
+  hasRegion |= hasRegions(*random.module);
   random.module->walk([&](Operation *op) {
-    hasRegion |= isa<ManualOp, EnterManualOp>(op);
     if (isa<nn::ShardingRuleOpInterface>(op))
       ops.insert(op->getName().getStringRef().str());
     auto isPartial = [&](auto lookup) { return lookup && lookup.getPartial(); };
@@ -279,6 +294,9 @@ std::string Case::check(Coverage &coverage, SplitCoverage &splitCoverage) {
     if (random.options.accumulate > 1 &&
         StringRef(messages).contains("across the microbatches of a step; train without"))
       return {};
+    // In a region, attention has all positions; without it, they are split.
+    if (hasRegions(*model) && StringRef(messages).contains("--context-attention=ring"))
+      return {};
     return failure("the global phase without regions does not run");
   }
   if (!lower(buildGlobalPipeline))
@@ -292,7 +310,9 @@ std::string Case::check(Coverage &coverage, SplitCoverage &splitCoverage) {
   auto order = (*random.module)->getAttrOfType<StringAttr>(kContextOrderAttrName);
   bool regroups = hasCheckpoint(*model) &&
                   (random.options.precision == "bf16" || (order && order.getValue() == "zigzag"));
-  if (std::string text = compare(*plain, *global, "rematerialized", regroups ? 1e-9 : 0);
+  // A checkpoint adds up the terms within it first.
+  const double rounding = hasCheckpoint(*model) && hasLongSum(*model) ? 1e-14 : 0;
+  if (std::string text = compare(*plain, *global, "rematerialized", regroups ? 1e-9 : rounding);
       !text.empty())
     return failure(text);
   std::swap(random.module, model);
