@@ -90,7 +90,7 @@ FailureOr<Timeline> Timeline::compile(SegmentOp segment, const ArenaLayout &layo
       launch.leavesOutputs |= isa<OutputOp, OutputSumOp>(inner);
       timeline.loadsInputs |= isa<InputOp>(inner);
       if (!launch.stepState && !getStepStateAccess({&inner}).isNone())
-        return op.emitOpError() << "'" << op.getName() << "' uses the step state but does not "
+        return op.emitOpError() << "'" << op.getFullName() << "' uses the step state but does not "
                                 << "name its buffer in 'step_state'";
     }
     numbers[op.getDone()] = timeline.launches.size();

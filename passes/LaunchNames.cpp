@@ -47,14 +47,9 @@ std::string mlir::fsdp::getLaunchName(Operation *op) {
   return name + " " + kind;
 }
 
-std::string mlir::fsdp::addMicrobatch(StringRef name, const Structure &structure) {
-  return structure.microbatch < 0 ? name.str()
-                                  : (name + " stage " + Twine(structure.stage) + " microbatch " +
-                                     Twine(structure.microbatch))
-                                        .str();
-}
-
-std::string UniqueNames::get(StringRef name) {
+std::string UniqueNames::get(StringRef name, const Structure &structure) {
+  const bool isOfMicrobatch = structure.microbatch >= 0;
+  auto &[used, next] = names[{isOfMicrobatch ? structure.stage : 0, structure.microbatch}];
   std::string unique = name.str();
   if (used.insert(unique).second)
     return unique;

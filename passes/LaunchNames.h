@@ -5,6 +5,7 @@
 
 #include "dialect/fsdp/Structure.h"
 #include "llvm/ADT/StringSet.h"
+#include <map>
 
 namespace mlir::fsdp {
 
@@ -16,18 +17,18 @@ std::string getLocationName(Location location);
 /// alone if the location has no name.
 std::string getLaunchName(Operation *op);
 
-/// `name` and, of a launch for one microbatch of a pipeline, its stage and microbatch: "fc1.relu
-/// stage 1 microbatch 2". Messages about a rank that hangs have nothing but names.
-std::string addMicrobatch(StringRef name, const Structure &structure);
-
-/// Makes names distinct: the second "fc1.flat all_gather" becomes "fc1.flat all_gather 2".
+/// Makes names distinct within a stage and a microbatch: the second "fc1.flat all_gather" becomes
+/// "fc1.flat all_gather 2".
 class UniqueNames {
 public:
-  std::string get(StringRef name);
+  std::string get(StringRef name, const Structure &structure = {});
 
 private:
-  llvm::StringSet<llvm::BumpPtrAllocator> used;
-  llvm::StringMap<int, llvm::BumpPtrAllocator> next; ///< next number to try for each requested name
+  struct Names {
+    llvm::StringSet<llvm::BumpPtrAllocator> used;
+    llvm::StringMap<int, llvm::BumpPtrAllocator> next; ///< number to try for each requested name
+  };
+  std::map<std::pair<int64_t, int64_t>, Names> names; ///< by stage and microbatch
 };
 
 } // namespace mlir::fsdp

@@ -154,6 +154,10 @@ def FSDP_LaunchOp : FSDP_Op<"launch", [InScheduledPhase, AttrSizedOperandSegment
     attr-dict-with-keyword custom<LaunchBody>($body)
   }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The name and, of a launch for one microbatch of a pipeline, its stage and microbatch: "fc1.relu stage 1 microbatch 2".
+    std::string getFullName();
+  }];
 }
 
 def FSDP_YieldOp : FSDP_Op<"yield", [Pure, Terminator, InGlobalPhase, InScheduledPhase,

@@ -40,6 +40,8 @@ StepStateAccess mlir::fsdp::getStepStateAccess(ArrayRef<Operation *> ops) {
       to.push_back(bytes);
   };
   for (Operation *op : ops) {
+    if (!isa<FSDPDialect>(op->getDialect()))
+      continue; // ops of other dialects do not know these resources
     SmallVector<MemoryEffects::EffectInstance> effects;
     if (auto interface = dyn_cast<MemoryEffectOpInterface>(op))
       interface.getEffects(effects);

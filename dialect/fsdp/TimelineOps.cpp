@@ -2,11 +2,21 @@
 
 #include "dialect/fsdp/CollectiveGroup.h"
 #include "dialect/fsdp/FSDPDialect.h"
+#include "dialect/fsdp/Structure.h"
 #include "runtime/program/GroupLimit.h"
 #include "runtime/program/Limits.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
+
+std::string LaunchOp::getFullName() {
+  const StructureAttr structure = getStructureAttr();
+  if (!structure || Structure::get(structure).microbatch < 0)
+    return getName().str();
+  return (getName() + " stage " + Twine(structure.getStage()) + " microbatch " +
+          Twine(structure.getMicrobatch()))
+      .str();
+}
 
 LogicalResult BufferOp::verify() {
   if (std::optional<uint64_t> offset = getOffset())
@@ -172,9 +182,13 @@ LogicalResult LaunchOp::verify() {
 
 SmallVector<CollectiveOpInterface> mlir::fsdp::getCollectives(LaunchOp launch) {
   SmallVector<CollectiveOpInterface> collectives;
-  for (auto op : launch.getBody().getOps<CollectiveOpInterface>())
-    if (op.involvesPeers())
-      collectives.push_back(op);
+  for (Operation &op : launch.getBody().front()) {
+    if (!isa<FSDPDialect>(op.getDialect())) // the interface of other ops takes longer to look up
+      continue;
+    if (auto collective = dyn_cast<CollectiveOpInterface>(op);
+        collective && collective.involvesPeers())
+      collectives.push_back(collective);
+  }
   return collectives;
 }
 

@@ -121,8 +121,13 @@ private:
       copy->setAttr("microbatch", builder.getI64IntegerAttr(microbatch));
     if (const Structure structure = getStructure(op);
         mappings.size() > 1 && structure.direction != Direction::update && !isa<InputOp>(op) &&
-        !copy->hasTrait<OpTrait::ConstantLike>())
+        !copy->hasTrait<OpTrait::ConstantLike>()) {
+      DictionaryAttr &attributes = ofMicrobatches[{op->getRawDictionaryAttrs(), microbatch}];
+      if (attributes)
+        return copy->setDiscardableAttrs(attributes);
       setStructure(copy, structure.of(microbatch));
+      attributes = copy->getRawDictionaryAttrs();
+    }
   }
 
   /// The storage whose parameters `op` gathers, or loads for that; null for other ops.
@@ -140,6 +145,8 @@ private:
   OpBuilder &builder;
   /// By storage, stage and op.
   DenseMap<std::pair<StringAttr, std::pair<int64_t, const void *>>, Value> gathers;
+  /// The discardable attributes of copies, by those of the op and the microbatch.
+  DenseMap<std::pair<DictionaryAttr, int64_t>, DictionaryAttr> ofMicrobatches;
   std::vector<IRMapping> mappings; ///< of each microbatch
   IRMapping endMapping;
   DenseMap<StringAttr, Value> carried;

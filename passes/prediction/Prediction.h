@@ -66,8 +66,8 @@ class StepSimulation {
 public:
   /// `module` is verified and its memory planned.
   StepSimulation(ModuleOp module, const cost::Machine &machine)
-      : StepSimulation(module, machine, ScheduleProblem::withCosts(module)) {}
-  /// `schedule`: the translation of `module`, with costs.
+      : StepSimulation(module, machine, ScheduleProblem(module)) {}
+  /// `schedule`: the translation of `module`.
   StepSimulation(ModuleOp module, const cost::Machine &machine, ScheduleProblem schedule);
 
   Prediction predict() const;

@@ -2,22 +2,38 @@
 
 #include "passes/schedule/HappensBefore.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 #include <algorithm>
 #include <map>
 
 using namespace mlir::fsdp::schedule;
 
-std::vector<int> mlir::fsdp::schedule::findCycle(const std::vector<std::vector<int>> &dependencies,
-                                                 std::vector<int> &order) {
-  int size = static_cast<int>(dependencies.size());
-  std::vector<int> missing(size);
-  std::vector<std::vector<int>> dependents(size);
-  for (int node = 0; node < size; ++node) {
-    missing[node] = static_cast<int>(dependencies[node].size());
+/// The nodes that depend on each node, in their order.
+static Dependencies reverse(const Dependencies &dependencies) {
+  const int size = dependencies.size();
+  std::vector<int> begins(size + 1);
+  for (int node = 0; node < size; ++node)
     for (int dependency : dependencies[node])
-      dependents[dependency].push_back(node);
-  }
+      ++begins[dependency + 1];
+  for (int node = 0; node < size; ++node)
+    begins[node + 1] += begins[node];
+  std::vector<int> next(begins.begin(), begins.end()), all(begins.back());
+  for (int node = 0; node < size; ++node)
+    for (int dependency : dependencies[node])
+      all[next[dependency]++] = node;
+  return {std::move(begins), std::move(all)};
+}
+
+std::vector<int> mlir::fsdp::schedule::findCycle(const Dependencies &dependencies,
+                                                 std::vector<int> &order) {
+  const int size = dependencies.size();
+  std::vector<int> missing(size);
+  const Dependencies dependents = reverse(dependencies);
+  for (int node = 0; node < size; ++node)
+    missing[node] = static_cast<int>(dependencies[node].size());
   order.clear();
+  order.reserve(size);
   for (int node = 0; node < size; ++node)
     if (missing[node] == 0)
       order.push_back(node);
@@ -37,30 +53,33 @@ std::vector<int> mlir::fsdp::schedule::findCycle(const std::vector<std::vector<i
   while (position[node] < 0) {
     position[node] = static_cast<int>(path.size());
     path.push_back(node);
-    node = *std::find_if(dependencies[node].begin(), dependencies[node].end(),
-                         [&](int dependency) { return missing[dependency] > 0; });
+    node = *llvm::find_if(dependencies[node],
+                          [&](int dependency) { return missing[dependency] > 0; });
   }
   return {path.begin() + position[node], path.end()};
 }
 
 HappensBefore::HappensBefore(const std::vector<Launch> &launches)
     : stream(launches.size()), position(launches.size(), 0), previous(launches.size(), -1) {
-  std::vector<std::vector<int>> dependencies(launches.size());
+  Dependencies dependencies;
   std::map<int, int> numberOf;
   std::vector<int> last; // of each stream
   for (size_t i = 0; i < launches.size(); ++i) {
     int launch = static_cast<int>(i);
-    dependencies[i] = launches[i].waits;
+    for (int wait : launches[i].waits)
+      dependencies.add(wait);
     auto [entry, isNew] = numberOf.try_emplace(launches[i].stream, numStreams);
     stream[i] = entry->second;
     if (isNew) {
       ++numStreams;
       last.push_back(launch);
+      dependencies.close();
       continue;
     }
     previous[i] = last[stream[i]];
     position[i] = position[previous[i]] + 1;
-    dependencies[i].push_back(previous[i]);
+    dependencies.add(previous[i]);
+    dependencies.close();
     last[stream[i]] = launch;
   }
   std::vector<int> order;

@@ -11,6 +11,28 @@
 
 namespace mlir::fsdp::schedule {
 
+/// The nodes that each node depends on, in one array.
+class Dependencies {
+public:
+  Dependencies() : begins{0} {}
+  /// The list of node i is [begins[i], begins[i + 1]) of `all`.
+  Dependencies(std::vector<int> begins, std::vector<int> all)
+      : begins(std::move(begins)), all(std::move(all)) {}
+
+  /// Adds `node` to the list that is open.
+  void add(int node) { all.push_back(node); }
+  /// Ends the list of a node, and opens that of the next one.
+  void close() { begins.push_back(static_cast<int>(all.size())); }
+  /// The number of nodes whose lists are closed.
+  int size() const { return static_cast<int>(begins.size()) - 1; }
+  llvm::ArrayRef<int> operator[](int node) const {
+    return llvm::ArrayRef(all).slice(begins[node], begins[node + 1] - begins[node]);
+  }
+
+private:
+  std::vector<int> begins, all;
+};
+
 /// The partial order that streams and waits put on the launches of a segment: `before(a, b)` is
 /// true iff a is complete whenever b starts. The launches complete when a launch starts are a
 /// prefix of each stream; so a clock, one count for each stream, represents them.
@@ -86,7 +108,7 @@ private:
 /// Nodes that depend on one another in a cycle, each on the next one, in the graph where node i
 /// depends on `dependencies[i]`; empty where there is none. Otherwise `order` lists all nodes,
 /// dependencies first.
-std::vector<int> findCycle(const std::vector<std::vector<int>> &dependencies,
+std::vector<int> findCycle(const Dependencies &dependencies,
                            std::vector<int> &order);
 
 } // namespace mlir::fsdp::schedule

@@ -14,15 +14,12 @@ namespace {
 /// Maximum flow by augmenting along shortest paths in levels (Dinic).
 class FlowNetwork {
 public:
-  explicit FlowNetwork(int nodes) : out(nodes) {}
+  explicit FlowNetwork(int nodes) : first(nodes, -1), last(nodes, -1) {}
 
   /// Adds an edge; returns its number.
   int add(int from, int to, int64_t capacity) {
-    const int number = static_cast<int>(edges.size());
-    out[from].push_back(static_cast<int>(edges.size()));
-    edges.push_back({to, capacity});
-    out[to].push_back(static_cast<int>(edges.size()));
-    edges.push_back({from, 0});
+    const int number = append(from, {to, -1, capacity});
+    append(to, {from, -1, 0});
     return number;
   }
 
@@ -35,7 +32,7 @@ public:
   /// Enlarges the flow as far as possible.
   void maximize(int source, int sink) {
     while (findLevels(source, sink)) {
-      next.assign(out.size(), 0);
+      next = first;
       while (push(source, sink, std::numeric_limits<int64_t>::max()) > 0) {
       }
     }
@@ -47,16 +44,26 @@ public:
 private:
   struct Edge {
     int to;
+    int next; ///< of the same node; -1: it is the last one
     int64_t capacity;
   };
 
+  /// Appends `edge` to those of `node`; returns its number.
+  int append(int node, Edge edge) {
+    const int number = static_cast<int>(edges.size());
+    edges.push_back(edge);
+    (last[node] < 0 ? first[node] : edges[last[node]].next) = number;
+    last[node] = number;
+    return number;
+  }
+
   bool findLevels(int source, int sink) {
-    level.assign(out.size(), -1);
+    level.assign(first.size(), -1);
     level[source] = 0;
     reached.assign(1, source);
     for (size_t i = 0; i < reached.size(); ++i) {
       const int node = reached[i];
-      for (int index : out[node])
+      for (int index = first[node]; index >= 0; index = edges[index].next)
         if (edges[index].capacity > 0 && level[edges[index].to] < 0) {
           level[edges[index].to] = level[node] + 1;
           reached.push_back(edges[index].to);
@@ -68,8 +75,7 @@ private:
   int64_t push(int node, int sink, int64_t limit) {
     if (node == sink)
       return limit;
-    for (size_t &i = next[node]; i < out[node].size(); ++i) {
-      int index = out[node][i];
+    for (int &index = next[node]; index >= 0; index = edges[index].next) {
       if (edges[index].capacity <= 0 || level[edges[index].to] != level[node] + 1)
         continue;
       if (int64_t pushed = push(edges[index].to, sink, std::min(limit, edges[index].capacity))) {
@@ -80,10 +86,10 @@ private:
     return 0;
   }
 
-  std::vector<std::vector<int>> out;
+  std::vector<int> first, last; ///< edges of each node
   std::vector<Edge> edges;
   std::vector<int> level, reached;
-  std::vector<size_t> next;
+  std::vector<int> next; ///< edges of which the earlier ones let nothing pass
 };
 
 /// The weights that nodes take from earlier ones. Node x is the source side of an item,

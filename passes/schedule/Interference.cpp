@@ -120,10 +120,20 @@ Interference::Interference(const Role &role, const SegmentTouches &of,
       if (end > 0)
         needed.emplace_back(stream, end);
     for (const std::vector<int> &launches : of.onStream) {
-      auto follows = std::partition_point(launches.begin(), launches.end(), [&](int launch) {
+      // Most blocks are short-lived: the first launch that follows is near the first touch.
+      auto from = std::upper_bound(launches.begin(), launches.end(), lives[x].firstLaunch());
+      auto isEarly = [&](int launch) {
         llvm::ArrayRef<int> clock = order.clockOf(launch);
         return llvm::any_of(needed, [&](auto need) { return need.second > clock[need.first]; });
-      });
+      };
+      std::ptrdiff_t step = 1;
+      auto until = from;
+      while (until != launches.end() && isEarly(*until)) {
+        from = std::next(until);
+        until += std::min(step, launches.end() - until);
+        step *= 2;
+      }
+      auto follows = std::partition_point(from, until, isEarly);
       if (follows != launches.end())
         mayFollow[x] = std::min(mayFollow[x], *follows);
       if (follows != launches.begin())

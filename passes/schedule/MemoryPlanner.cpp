@@ -18,6 +18,8 @@ int64_t roundUp(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * 
 constexpr int64_t kEffort = 40'000'000;
 /// Other orders are tried while the result exceeds the lower bound by more than this fraction.
 constexpr int64_t kFairShare = 64;
+/// The same where there are too many blocks for improvements: each order takes long.
+constexpr int64_t kFairShareOfMany = 4096;
 
 /// An order of blocks, and where it places them.
 struct Start {
@@ -103,13 +105,14 @@ Placement placeWell(const Interference &interference, int64_t lowerBound) {
   int64_t rounds = count < 2 ? 0 : kEffort / (static_cast<int64_t>(count) * count);
   rounds = std::min<int64_t>(rounds, 2000);
   // Without a search, the lowest placement is used.
+  const int64_t enough = rounds == 0 ? good + good / kFairShareOfMany : good;
   int64_t limit = BlockPlacer::kNoLimit;
   BlockPlacer placer(interference);
   std::vector<Start> starts;
   for (const std::vector<int> &order : {bySize, byPressure, byTime})
     for (Fit fit : {Fit::tightest, Fit::lowest}) {
       Placement placement = placer.place(order, fit, limit);
-      if (placement.height <= good)
+      if (placement.height <= enough)
         return placement;
       if (placement.height >= limit)
         continue;
@@ -165,9 +168,8 @@ void mlir::fsdp::schedule::applyPlan(const MemoryPlan &plan, Role &role) {
   role.arena = plan.arena;
 }
 
-std::vector<int64_t> mlir::fsdp::schedule::peaksOf(const Role &role, int segment,
+std::vector<int64_t> mlir::fsdp::schedule::peaksOf(const Role &role, const SegmentTouches &touches,
                                                    const std::vector<std::vector<bool>> &sets) {
-  const SegmentTouches touches(role, segment);
   std::vector<int64_t> peaks;
   for (const std::vector<bool> &wanted : sets) {
     Interference interference(role, touches, &wanted);

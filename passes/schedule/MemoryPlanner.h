@@ -3,7 +3,7 @@
 #ifndef PASSES_SCHEDULE_MEMORYPLANNER_H
 #define PASSES_SCHEDULE_MEMORYPLANNER_H
 
-#include "passes/schedule/Problem.h"
+#include "passes/schedule/Interference.h"
 
 namespace mlir::fsdp::schedule {
 
@@ -27,9 +27,9 @@ MemoryPlan planMemory(const Role &role);
 /// Writes offsets and arena of `plan` into `role`.
 void applyPlan(const MemoryPlan &plan, Role &role);
 
-/// For each of `sets`, which mark buffers, the most bytes of them that are live together in
-/// `segment`.
-std::vector<int64_t> peaksOf(const Role &role, int segment,
+/// For each of `sets`, which mark buffers, the most bytes of them that are live together in the
+/// segment of `touches`.
+std::vector<int64_t> peaksOf(const Role &role, const SegmentTouches &touches,
                              const std::vector<std::vector<bool>> &sets);
 
 } // namespace mlir::fsdp::schedule

@@ -1,7 +1,6 @@
 //===- Peak.cpp - the heaviest set of buffers that live together ----------===//
 
 #include "passes/schedule/Peak.h"
-#include "passes/schedule/Interference.h"
 
 #include <algorithm>
 
@@ -19,6 +18,14 @@ static std::vector<int> firstTouches(const Role &role, const Segment &segment) {
 }
 
 Peak mlir::fsdp::schedule::findPeak(const Role &role) {
+  std::vector<SegmentTouches> touches;
+  touches.reserve(role.segments.size());
+  for (size_t s = 0; s < role.segments.size(); ++s)
+    touches.emplace_back(role, static_cast<int>(s));
+  return findPeak(role, touches);
+}
+
+Peak mlir::fsdp::schedule::findPeak(const Role &role, const std::vector<SegmentTouches> &touches) {
   Peak peak;
   int64_t persistent = 0;
   for (size_t i = 0; i < role.buffers.size(); ++i)
@@ -29,7 +36,7 @@ Peak mlir::fsdp::schedule::findPeak(const Role &role) {
     }
   std::vector<std::vector<int>> chains; // of the peak's blocks
   for (size_t s = 0; s < role.segments.size(); ++s) {
-    Interference interference(role, static_cast<int>(s));
+    Interference interference(role, touches[s]);
     if (interference.getBlocks().empty())
       continue;
     std::vector<int> together = interference.heaviestTogether();

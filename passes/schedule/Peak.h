@@ -3,7 +3,7 @@
 #ifndef PASSES_SCHEDULE_PEAK_H
 #define PASSES_SCHEDULE_PEAK_H
 
-#include "passes/schedule/Problem.h"
+#include "passes/schedule/Interference.h"
 
 namespace mlir::fsdp::schedule {
 
@@ -20,7 +20,9 @@ struct Peak {
   std::vector<int> buffers;
 };
 
-/// The peak of `role`: of all segments the first that needs most.
+/// The peak of `role`: of all segments, of which `touches` are given in order, the first that needs
+/// most.
+Peak findPeak(const Role &role, const std::vector<SegmentTouches> &touches);
 Peak findPeak(const Role &role);
 
 } // namespace mlir::fsdp::schedule

@@ -147,6 +147,7 @@ public:
   void run() {
     const size_t count = role.segments.size();
     std::vector<State> entries(count, State{UsersByByte(role.arena), {}});
+    std::vector<std::vector<PendingSet>> needed(count); // as of the last pass
     std::deque<int> work;
     for (size_t s = 0; s < count; ++s)
       work.push_back(static_cast<int>(s));
@@ -155,30 +156,29 @@ public:
       work.pop_front();
       if (role.segments[segment].joined)
         continue; // leaves no launch running
-      State exit = pass(segment, entries[segment], nullptr);
+      State exit = pass(segment, entries[segment], needed[segment]);
       for (int next : role.segments[segment].next)
         if (entries[next].merge(exit) && !std::count(work.begin(), work.end(), next))
           work.push_back(next);
     }
     for (size_t s = 0; s < count; ++s) {
-      std::vector<PendingSet> needed(role.segments[s].launches.size());
-      pass(static_cast<int>(s), entries[s], &needed);
-      await(static_cast<int>(s), needed);
+      if (role.segments[s].joined)
+        pass(static_cast<int>(s), entries[s], needed[s]);
+      await(static_cast<int>(s), needed[s]);
     }
   }
 
 private:
-  /// Runs a segment from `state` on; adds to `needed` the earlier launches with which its launches
-  /// conflict.
-  State pass(int segment, State state, std::vector<PendingSet> *needed) {
+  /// Runs a segment from `state` on; `needed` are the earlier launches with which each of its
+  /// launches conflicts.
+  State pass(int segment, State state, std::vector<PendingSet> &needed) {
+    needed.assign(role.segments[segment].launches.size(), {});
     // Of this run of the segment, not of the previous one.
     const int own = static_cast<int>(role.segments.size());
     auto note = [&](int launch, const PendingSet &earlier) {
-      if (!needed)
-        return;
       for (const Pending &pending : earlier)
         if (pending.segment != own)
-          (*needed)[launch].insert(pending);
+          needed[launch].insert(pending);
     };
     const std::vector<Launch> &launches = role.segments[segment].launches;
     for (int l = 0; l < static_cast<int>(launches.size()); ++l) {

@@ -143,10 +143,10 @@ private:
 
   void append(PlannedLaunch &group, PlannedLaunch &member) {
     if (group.body.size() == 1)
-      group.name = names.get(addMicrobatch(
+      group.name = names.get(
           (group.structure.unit.getValue() + " " + group.body.back()->getName().stripDialect())
               .str(),
-          group.structure));
+          group.structure);
     group.structure.recomputed &= member.structure.recomputed;
     group.body.append(std::exchange(member.body, {}));
     group.values.append(member.values);

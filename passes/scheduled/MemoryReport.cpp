@@ -23,9 +23,13 @@ static int64_t bytesOf(RankedTensorType type) {
 }
 
 /// Adds up the bytes of parameters, gradients and states without sharding.
-static void addReplicated(ModuleOp module, MemoryReport &report) {
+static void addReplicated(ModuleOp module, const ScheduleProblem &schedule, MemoryReport &report) {
   llvm::StringSet<> updated;
-  module.walk([&](OptimizerStepOp step) { updated.insert(step.getStorage()); });
+  for (const schedule::Role &role : schedule.problem.roles)
+    for (const schedule::Segment &segment : role.segments)
+      for (const schedule::Launch &launch : segment.launches)
+        if (!launch.updates.empty())
+          updated.insert(launch.updates);
   SymbolTable symbols(module);
   for (auto storage : module.getOps<StorageOp>())
     for (auto member : storage.getMembers().getAsRange<MemberAttr>()) {
@@ -38,24 +42,23 @@ static void addReplicated(ModuleOp module, MemoryReport &report) {
     }
 }
 
-/// Adds the collectives of `segment`, which a step runs `times` times, to `counts`, in the order of
-/// their first call.
-static void countCollectives(SegmentOp segment, int64_t times,
+/// Adds the collectives of `launches`, which a step runs `times` times, to `counts`, in the order
+/// of their first call.
+static void countCollectives(ArrayRef<LaunchOp> launches, int64_t times,
                              std::vector<CollectiveCount> &counts) {
-  segment.walk([&](CollectiveOpInterface op) {
-    if (!op.involvesPeers())
-      return; // moves nothing
-    CollectiveCount call{
-        op->getName().stripDialect().str(), {}, op.getBytes(), op.getReceivedBytes(), times};
-    for (const std::string &axis : spellAxes(getMesh(op), op.getAxes()))
-      call.axes.push_back(axis);
-    auto same =
-        llvm::find_if(counts, [&](const CollectiveCount &other) { return other.isLike(call); });
-    if (same != counts.end())
-      same->count += times;
-    else
-      counts.push_back(call);
-  });
+  for (LaunchOp launch : launches)
+    for (CollectiveOpInterface op : getCollectives(launch)) {
+      CollectiveCount call{
+          op->getName().stripDialect().str(), {}, op.getBytes(), op.getReceivedBytes(), times};
+      for (const std::string &axis : spellAxes(getMesh(op), op.getAxes()))
+        call.axes.push_back(axis);
+      auto same =
+          llvm::find_if(counts, [&](const CollectiveCount &other) { return other.isLike(call); });
+      if (same != counts.end())
+        same->count += times;
+      else
+        counts.push_back(call);
+    }
 }
 
 /// Adds the storages whose gradients the segment `index` of `role`, which a step runs `times`
@@ -151,21 +154,22 @@ static void joinTied(std::vector<TiedGradient> &all, const std::vector<TiedGradi
 }
 
 /// The storages that several programs own: all do where it names none.
-static void addTiedCopies(ModuleOp module, MemoryReport &report) {
+static void addTiedCopies(ModuleOp module, const ScheduleProblem &schedule, MemoryReport &report) {
   if (report.roles.empty())
     return;
   SymbolTable symbols(module);
   llvm::DenseSet<StringAttr> used; // storages that a launch accesses
-  module.walk([&](LaunchOp launch) {
-    for (ValueRange places : {ValueRange(launch.getIns()), ValueRange(launch.getOuts())})
-      for (Value place : places) {
-        Operation *maker = place.getDefiningOp();
-        while (auto view = dyn_cast<SubviewOp>(maker))
-          maker = view.getBuffer().getDefiningOp();
-        if (auto buffer = dyn_cast<BufferOp>(maker); buffer && buffer.getStorageAttr())
-          used.insert(buffer.getStorageAttr().getAttr());
-      }
-  });
+  for (auto [role, buffers] : llvm::zip_equal(schedule.problem.roles, schedule.buffers)) {
+    std::vector<bool> isAccessed(role.buffers.size());
+    for (const schedule::Segment &segment : role.segments)
+      for (const schedule::Launch &launch : segment.launches)
+        for (const std::vector<schedule::Access> *accesses : {&launch.reads, &launch.writes})
+          for (const schedule::Access &access : *accesses)
+            isAccessed[access.buffer] = true;
+    for (auto [op, accessed] : llvm::zip_equal(buffers, isAccessed))
+      if (BufferOp buffer = op; accessed && buffer.getStorageAttr())
+        used.insert(buffer.getStorageAttr().getAttr());
+  }
   for (auto storage : module.getOps<StorageOp>()) {
     std::optional<ArrayAttr> roles = storage.getRoles();
     if (roles && roles->size() < 2)
@@ -209,9 +213,10 @@ std::vector<StringAttr> mlir::fsdp::findBufferUnits(const ScheduleProblem &sched
 
 /// The buffers that are live at the peak of one role.
 static MemoryPeak measurePeak(const ScheduleProblem &schedule, int index,
-                              ArrayRef<BufferKind> kinds) {
+                              ArrayRef<BufferKind> kinds,
+                              const std::vector<schedule::SegmentTouches> &touches) {
   const schedule::Role &role = schedule.problem.roles[index];
-  schedule::Peak found = schedule::findPeak(role);
+  schedule::Peak found = schedule::findPeak(role, touches);
   MemoryPeak peak;
   peak.bytes = peak.alignment = found.bytes;
   if (found.segment >= 0)
@@ -219,7 +224,7 @@ static MemoryPeak measurePeak(const ScheduleProblem &schedule, int index,
   if (found.launch >= 0) {
     LaunchOp launch = schedule.launches[index][found.segment][found.launch];
     Structure structure = getStructure(launch);
-    peak.launch = launch.getName().str();
+    peak.launch = launch.getFullName();
     peak.stream = launch.getStream().str();
     peak.unit = structure.unit ? structure.unit.str() : "";
     peak.direction = stringifyDirection(structure.direction).str();
@@ -244,10 +249,11 @@ static MemoryPeak measurePeak(const ScheduleProblem &schedule, int index,
   return peak;
 }
 
-/// The numbers of one role.
-static MemoryReport measureRole(const ScheduleProblem &schedule, int index) {
+/// The numbers of one role, without its peak.
+static MemoryReport measureRole(const ScheduleProblem &schedule, int index,
+                                ArrayRef<BufferKind> kinds,
+                                std::vector<schedule::SegmentTouches> &touches) {
   const schedule::Role &role = schedule.problem.roles[index];
-  const std::vector<BufferKind> kinds = classifyBuffers(schedule, index);
   MemoryReport report;
   for (auto [buffer, kind] : llvm::zip_equal(role.buffers, kinds)) {
     if (!buffer.isPersistent())
@@ -277,9 +283,9 @@ static MemoryReport measureRole(const ScheduleProblem &schedule, int index) {
           other[access.buffer] = false;
           gradients += access.end - access.begin;
         }
-    int segment = static_cast<int>(s);
+    touches.emplace_back(role, static_cast<int>(s));
     const std::vector<int64_t> peaks =
-        schedule::peaksOf(role, segment, {gathered, messages, other});
+        schedule::peaksOf(role, touches.back(), {gathered, messages, other});
     report.gathered = std::max(report.gathered, peaks[0]);
     report.messages = std::max(report.messages, peaks[1]);
     report.activations = std::max(report.activations, peaks[2]);
@@ -303,9 +309,10 @@ static MemoryReport measureRole(const ScheduleProblem &schedule, int index) {
   for (auto [segment, runs] : llvm::zip_equal(schedule.segments[index], times))
     if (isDrain(SegmentOp(segment)))
       runs = 0;
-  for (auto [segment, runs] : llvm::zip_equal(schedule.segments[index], times))
+  for (auto [segment, launches, runs] :
+       llvm::zip_equal(schedule.segments[index], schedule.launches[index], times))
     if (runs > 0)
-      countCollectives(segment, runs,
+      countCollectives(launches, runs,
                        SegmentOp(segment).getKind() == StepKind::train
                            ? report.collectives
                            : report.evaluateCollectives);
@@ -314,15 +321,13 @@ static MemoryReport measureRole(const ScheduleProblem &schedule, int index) {
       countWork(role.segments[s], times[s], report.work);
       countTied(schedule, index, s, times[s], report.tiedGradients);
     }
-  report.peak = measurePeak(schedule, index, kinds);
-  report.lowerBound = report.peak.bytes;
   report.arena = role.arena >= 0 ? role.arena : schedule::planMemory(role).arena;
   report.transient = report.arena - report.persistent;
   return report;
 }
 
 MemoryReport mlir::fsdp::computeMemoryReport(ModuleOp module) {
-  return computeMemoryReport(module, ScheduleProblem::withCosts(module));
+  return computeMemoryReport(module, ScheduleProblem(module));
 }
 
 MemoryReport mlir::fsdp::computeMemoryReport(ModuleOp module, const ScheduleProblem &schedule) {
@@ -335,13 +340,19 @@ MemoryReport mlir::fsdp::computeMemoryReport(ModuleOp module, const ScheduleProb
   if (auto order = module->getAttrOfType<StringAttr>(kContextOrderAttrName))
     report.contextOrder = order.str();
   report.ranks = mesh.getNumRanks();
-  addReplicated(module, report);
+  addReplicated(module, schedule, report);
   const PipelineParts parts(schedule);
   report.pipelineAxis = parts.getAxis().str();
   report.microbatches = parts.getMicrobatches();
   int64_t mostFlops = -1;
   for (int index = 0, end = static_cast<int>(schedule.programs.size()); index < end; ++index) {
-    MemoryReport role = measureRole(schedule, index);
+    const std::vector<BufferKind> kinds = classifyBuffers(schedule, index);
+    std::vector<schedule::SegmentTouches> touches; // of its segments
+    MemoryReport role = measureRole(schedule, index, kinds, touches);
+    // No buffers take more together than their arena.
+    if (role.arena > report.peak.bytes || index == 0)
+      role.peak = measurePeak(schedule, index, kinds, touches);
+    role.lowerBound = role.peak.bytes;
     for (auto field : {&MemoryReport::parameters, &MemoryReport::gradients,
                        &MemoryReport::optimizer, &MemoryReport::gathered, &MemoryReport::messages,
                        &MemoryReport::activations, &MemoryReport::persistent,
@@ -356,8 +367,7 @@ MemoryReport mlir::fsdp::computeMemoryReport(ModuleOp module, const ScheduleProb
                      role.optimizer, role.gathered, role.activations, role.messages, role.arena,
                      flops, role.collectives, role.evaluateCollectives});
       if (!parts.getAxis().empty())
-        memory.stage = {parts.listUnits(index),
-                        parts.countAlive(index, classifyBuffers(schedule, index))};
+        memory.stage = {parts.listUnits(index), parts.countAlive(index, kinds)};
     }
     if (role.peak.bytes > report.peak.bytes)
       report.peak = role.peak;
@@ -377,7 +387,7 @@ MemoryReport mlir::fsdp::computeMemoryReport(ModuleOp module, const ScheduleProb
       for (auto [role, idle] : llvm::zip_equal(report.roles, times.idle))
         role.stage.idle = static_cast<double>(idle) / static_cast<double>(times.makespan);
   }
-  addTiedCopies(module, report);
+  addTiedCopies(module, schedule, report);
   return report;
 }
 

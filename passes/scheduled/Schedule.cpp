@@ -26,8 +26,12 @@ static int getStreamIndex(StringRef stream) {
 
 /// The launches of `plan` as plain data, in the order of the computation and without waits.
 static schedule::Segment getProblem(const SegmentPlan &plan) {
-  auto access = [](const BufferView &place) {
-    int64_t bytes = getElementBytes(place.type), begin = place.offset * bytes;
+  DenseMap<Type, int64_t> sizes; // of elements
+  auto access = [&](const BufferView &place) {
+    auto [size, isNew] = sizes.try_emplace(place.type.getElementType());
+    if (isNew)
+      size->second = getElementBytes(place.type);
+    const int64_t bytes = size->second, begin = place.offset * bytes;
     return schedule::Access{place.buffer, begin, begin + place.type.getNumElements() * bytes};
   };
   schedule::Segment segment;
@@ -234,9 +238,12 @@ private:
     for (const BufferView &place : planned.outs)
       outs.push_back(view(place, planned.location));
     Value state = planned.state.isNone() ? Value() : persistent.front();
+    StringAttr &stream = streamNames[planned.stream];
+    if (!stream)
+      stream = builder.getStringAttr(planned.stream);
     auto launch = LaunchOp::create(
-        builder, planned.location, TimepointType::get(builder.getContext()), planned.name,
-        planned.stream, planned.structure.getAttr(builder.getContext()), waits,
+        builder, planned.location, timepoint, builder.getStringAttr(planned.name), stream,
+        planned.structure.getAttr(builder.getContext()), waits,
         /*records=*/ValueRange(), ins, outs, state);
     OpBuilder::InsertionGuard guard(builder);
     Block *body = builder.createBlock(&launch.getBody());
@@ -265,6 +272,8 @@ private:
   const SegmentPlan &plan;
   ArrayRef<Value> persistent;
   OpBuilder builder;
+  Type timepoint = TimepointType::get(builder.getContext());
+  DenseMap<StringRef, StringAttr> streamNames;
   SmallVector<Value> buffers;
   DenseMap<std::pair<std::pair<int, int64_t>, Type>, Value> views;
 };

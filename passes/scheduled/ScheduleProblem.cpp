@@ -4,6 +4,7 @@
 #include "dialect/fsdp/CollectiveGroup.h"
 #include "dialect/fsdp/Deferred.h"
 #include "dialect/fsdp/DiscardableAttributes.h"
+#include "dialect/fsdp/LaunchBodies.h"
 #include "dialect/fsdp/StepStateAccess.h"
 #include "dialect/nn/ProductCost.h"
 #include "passes/scheduled/InPlace.h"
@@ -28,7 +29,8 @@ BufferRange mlir::fsdp::resolveBuffer(Value buffer) {
   auto type = cast<BufferType>(buffer.getType());
   int64_t begin = 0;
   while (auto subview = buffer.getDefiningOp<SubviewOp>()) {
-    begin += static_cast<int64_t>(subview.getOffset()) * getElementBytes(type.getTensor());
+    if (const auto offset = static_cast<int64_t>(subview.getOffset()))
+      begin += offset * getElementBytes(type.getTensor());
     buffer = subview.getBuffer();
   }
   return {cast<BufferOp>(buffer.getDefiningOp()), begin, begin + type.getSizeInBytes()};
@@ -74,6 +76,25 @@ static bool isFilled(BufferOp buffer) {
   return buffer.getType().getTensor() == getStepStateType(buffer.getContext());
 }
 
+/// Adds the cost of `op`, without bytes.
+static void addCost(Operation &op, schedule::LaunchCost &sum) {
+  if (auto costs = dyn_cast<nn::CostOpInterface>(op))
+    sum.flops += costs.getCost().flops;
+  const nn::ProductCost product = nn::getProductCost(&op);
+  if (product.flops <= sum.productFlops)
+    return;
+  sum.product = product.kind;
+  sum.productFlops = product.flops;
+  sum.productExtent = product.extent;
+  sum.productKeys = product.keys;
+  const nn::Epilogue epilogue = nn::getEpilogue(&op);
+  sum.epilogueBytes = epilogue.bytes;
+  sum.epilogueIsBias = epilogue.isBias;
+  std::string type;
+  llvm::raw_string_ostream(type) << product.elementType;
+  sum.productType = StringAttr::get(op.getContext(), type).getValue();
+}
+
 namespace {
 
 /// The ranks of a role: those of a program, or a part of them.
@@ -84,13 +105,51 @@ struct RoleRanks {
   int sameInside = -1;
 };
 
+/// What follows from the body of a launch alone.
+struct BodyFacts {
+  explicit BodyFacts(LaunchOp launch);
+
+  SmallVector<std::pair<int, int>> inPlace;
+  StepStateAccess state;
+  bool advances = false; ///< to the next step
+  StringRef updates;
+  int condition = -1;
+  SmallVector<int> clears;
+  StringRef kind;
+  bool output = false;
+  bool hasCollectives;
+  schedule::LaunchCost cost; ///< without bytes
+};
+
+BodyFacts::BodyFacts(LaunchOp launch)
+    : inPlace(getInPlacePairs(launch)), state(getStepStateAccess(launch)),
+      advances(!launch.getBody().getOps<AdvanceOp>().empty()),
+      hasCollectives(!getCollectives(launch).empty()) {
+  for (auto update : launch.getBody().getOps<OptimizerStepOp>()) {
+    updates = update.getStorage();
+    if (auto argument = dyn_cast<BlockArgument>(update.getOk()))
+      condition = static_cast<int>(argument.getArgNumber());
+  }
+  for (auto [index, value] :
+       llvm::enumerate(launch.getBody().front().getTerminator()->getOperands()))
+    if (matchPattern(value, m_Zero()))
+      clears.push_back(static_cast<int>(index));
+  for (Operation &op : launch.getBody().front().without_terminator()) {
+    if (isa<arith::ConstantOp>(op))
+      continue;
+    kind = op.getName().getStringRef();
+    output |= isa<OutputOp>(op);
+    addCost(op, cost);
+  }
+}
+
 /// Builds one role.
 class RoleBuilder {
 public:
   RoleBuilder(ScheduleProblem &result, size_t index, ArrayRef<RoleRanks> roles,
-              const SymbolTable &symbols)
-      : result(result), program(roles[index].program), index(index), roles(roles),
-        symbols(symbols) {}
+              const SymbolTable &symbols, PerBody<BodyFacts> &bodies)
+      : result(result), program(roles[index].program), index(index), roles(roles), symbols(symbols),
+        bodies(bodies) {}
 
   void build() {
     if (roles[index].sameInside >= 0)
@@ -106,6 +165,10 @@ public:
       segmentIndex[segment.getSymName()] = static_cast<int>(result.segments.back().size());
       result.segments.back().push_back(segment);
     }
+    size_t count = 0; // of buffers at most
+    for (auto segment : program.getOps<SegmentOp>())
+      count += segment.getBody().front().getOperations().size();
+    bufferIndex.reserve(count / 2);
     for (auto buffer : program.getOps<BufferOp>())
       addBuffer(buffer, -1);
     for (auto [index, event] : llvm::enumerate(program.getOps<EventOp>())) {
@@ -129,6 +192,7 @@ public:
       for (auto buffer : op.getOps<BufferOp>())
         addBuffer(buffer, buffer.getPersistent() ? -1 : static_cast<int>(index));
       launchIndex.clear();
+      launchIndex.reserve(op.getBody().front().getOperations().size() / 2);
       result.launches.back().emplace_back();
       segment.launches.reserve(llvm::range_size(op.getOps<LaunchOp>()));
       for (auto launch : op.getOps<LaunchOp>()) {
@@ -154,16 +218,30 @@ private:
     result.launches.push_back(std::vector(result.launches[first]));
     for (auto [segment, ops] : llvm::zip_equal(role.segments, result.launches.back()))
       for (auto [launch, op] : llvm::zip_equal(segment.launches, ops))
-        translateCollectives(op, launch);
+        translateCollectives(op, bodyOf(op), launch);
     result.problem.roles.push_back(std::move(role));
   }
 
   void addBuffer(BufferOp op, int segment) {
     bufferIndex[op] = static_cast<int>(role.buffers.size());
     int64_t offset = op.getOffset() ? static_cast<int64_t>(*op.getOffset()) : -1;
+    isUnwritten.push_back(segment >= 0);
     role.buffers.push_back({op.getName().str(), op.getType().getSizeInBytes(), segment, offset,
                             getMembers(op, symbols), isFilled(op)});
     result.buffers.back().push_back(op);
+  }
+
+  /// Completes the names of the buffers that are written first by a launch of `structure`: those of
+  /// several microbatches have one name in the IR.
+  void nameWritten(const Structure &structure, ArrayRef<schedule::Access> writes) {
+    for (const schedule::Access &write : writes) {
+      if (!isUnwritten[write.buffer])
+        continue;
+      isUnwritten[write.buffer] = false;
+      if (structure.microbatch >= 0)
+        role.buffers[write.buffer].name += ".stage." + std::to_string(structure.stage) +
+                                           ".microbatch." + std::to_string(structure.microbatch);
+    }
   }
 
   schedule::Access access(Value buffer) {
@@ -172,7 +250,7 @@ private:
   }
 
   void translate(LaunchOp op, schedule::Launch &launch) {
-    launch.name = op.getName().str();
+    launch.name = op.getFullName();
     launch.stream = indexOf(role.streams, op.getStream());
     for (Value wait : op.getWait()) {
       if (wait.getDefiningOp<EventOp>())
@@ -186,44 +264,46 @@ private:
       launch.reads.push_back(access(buffer));
     for (Value buffer : op.getOuts())
       launch.writes.push_back(access(buffer));
-    for (auto pair : getInPlacePairs(op))
-      launch.inPlace.push_back(pair);
+    nameWritten(getStructure(op), launch.writes);
+    const BodyFacts &body = bodyOf(op);
+    launch.inPlace.assign(body.inPlace.begin(), body.inPlace.end());
+    launch.updates = body.updates.str();
+    launch.condition = body.condition;
+    launch.clears.assign(body.clears.begin(), body.clears.end());
+    launch.kind = body.kind;
+    launch.output = body.output;
+    launch.cost = body.cost;
     if (Value state = op.getStepState()) {
-      launch.step = op.getBody().getOps<AdvanceOp>().empty() ? schedule::StepUse::reads
-                                                             : schedule::StepUse::advances;
-      addStepState(getStepStateAccess(op), access(state), launch);
+      launch.step = body.advances ? schedule::StepUse::advances : schedule::StepUse::reads;
+      addStepState(body.state, access(state), launch);
     }
-    for (auto update : op.getBody().getOps<OptimizerStepOp>()) {
-      launch.updates = update.getStorage().str();
-      if (auto condition = dyn_cast<BlockArgument>(update.getOk()))
-        launch.condition = static_cast<int>(condition.getArgNumber());
-    }
-    for (auto [index, value] : llvm::enumerate(op.getBody().front().getTerminator()->getOperands()))
-      if (matchPattern(value, m_Zero()))
-        launch.clears.push_back(static_cast<int>(index));
-    translateCollectives(op, launch);
-    describe(op, launch);
-  }
-
-  void translateCollectives(LaunchOp op, schedule::Launch &launch) {
-    SmallVector<CollectiveOpInterface> collectives = getCollectives(op);
-    if (!collectives.empty())
-      launch.collective = knowsPeers(collectives.front())
-                              ? translateTransfer(op, collectives.front())
-                              : translate(op, collectives);
-  }
-
-  /// The structure of `op`, and the work that it runs.
-  static void describe(LaunchOp op, schedule::Launch &launch) {
+    for (const schedule::Access &read : launch.reads)
+      launch.cost.bytesRead += read.end - read.begin;
+    for (const schedule::Access &write : launch.writes)
+      launch.cost.bytesWritten += write.end - write.begin;
     const Structure structure = getStructure(op);
     launch.unit = structure.unit ? structure.unit.getValue() : "";
     launch.direction = stringifyDirection(structure.direction);
-    for (Operation &body : op.getBody().front().without_terminator()) {
-      if (isa<arith::ConstantOp>(body))
-        continue;
-      launch.kind = body.getName().getStringRef();
-      launch.output |= isa<OutputOp>(body);
+    translateCollectives(op, body, launch);
+  }
+
+  const BodyFacts &bodyOf(LaunchOp op) {
+    return bodies.get(op, [](LaunchOp first) { return BodyFacts(first); });
+  }
+
+  void translateCollectives(LaunchOp op, const BodyFacts &body, schedule::Launch &launch) {
+    if (!body.hasCollectives)
+      return;
+    std::optional<schedule::Collective> &known = collectivesOf[{&body, op.getStreamAttr()}];
+    if (!known) {
+      SmallVector<CollectiveOpInterface> collectives = getCollectives(op);
+      if (knowsPeers(collectives.front())) {
+        launch.collective = translateTransfer(op, collectives.front());
+        return;
+      }
+      known = translate(op, collectives);
     }
+    launch.collective = known;
   }
 
   /// A group is one collective: what must be equal is joined in the order of its members.
@@ -391,7 +471,7 @@ private:
   }
 
   static int indexOf(std::vector<std::string> &names, StringRef name) {
-    auto found = llvm::find(names, name.str());
+    auto found = llvm::find_if(names, [&](const std::string &known) { return known == name; });
     if (found == names.end())
       found = names.insert(names.end(), name.str());
     return static_cast<int>(found - names.begin());
@@ -402,57 +482,25 @@ private:
   size_t index; ///< of the role
   ArrayRef<RoleRanks> roles;
   const SymbolTable &symbols; ///< of the module
+  PerBody<BodyFacts> &bodies; ///< of the module
   schedule::Role role;
   /// By axes, of those of which membersOver was asked.
   std::deque<std::pair<SmallVector<StringAttr>, std::vector<int>>> memberSets;
+  /// Of launches with one body on one stream; none where they are transfers.
+  DenseMap<std::pair<const BodyFacts *, StringAttr>, std::optional<schedule::Collective>>
+      collectivesOf;
   DenseMap<Operation *, int> bufferIndex;
+  std::vector<bool> isUnwritten; ///< of buffers of segments, so far
   DenseMap<Value, int> launchIndex, eventIndex;
 };
 
 } // namespace
 
-static void addCost(Operation &op, schedule::LaunchCost &sum) {
-  if (auto costs = dyn_cast<nn::CostOpInterface>(op))
-    sum.flops += costs.getCost().flops;
-  const nn::ProductCost product = nn::getProductCost(&op);
-  if (product.flops <= sum.productFlops)
-    return;
-  sum.product = product.kind;
-  sum.productFlops = product.flops;
-  sum.productExtent = product.extent;
-  sum.productKeys = product.keys;
-  const nn::Epilogue epilogue = nn::getEpilogue(&op);
-  sum.epilogueBytes = epilogue.bytes;
-  sum.epilogueIsBias = epilogue.isBias;
-  std::string type;
-  llvm::raw_string_ostream(type) << product.elementType;
-  sum.productType = StringAttr::get(op.getContext(), type).getValue();
-}
-
-/// The cost of `op`, whose reads and writes are those of `launch`.
-static schedule::LaunchCost costOf(LaunchOp op, const schedule::Launch &launch) {
-  schedule::LaunchCost cost;
-  for (Operation &body : op.getBody().front().without_terminator())
-    if (!isa<arith::ConstantOp>(body))
-      addCost(body, cost);
-  for (const schedule::Access &read : launch.reads)
-    cost.bytesRead += read.end - read.begin;
-  for (const schedule::Access &write : launch.writes)
-    cost.bytesWritten += write.end - write.begin;
-  return cost;
-}
-
-void ScheduleProblem::countCosts() {
-  for (auto [role, ofRole] : llvm::zip_equal(problem.roles, launches))
-    for (auto [segment, ofSegment] : llvm::zip_equal(role.segments, ofRole))
-      for (auto [launch, op] : llvm::zip_equal(segment.launches, ofSegment))
-        launch.cost = costOf(op, launch);
-}
-
 static void buildRoles(ScheduleProblem &result, ModuleOp module, ArrayRef<RoleRanks> roles) {
   SymbolTable symbols(module);
+  PerBody<BodyFacts> bodies;
   for (size_t index = 0; index < roles.size(); ++index)
-    RoleBuilder(result, index, roles, symbols).build();
+    RoleBuilder(result, index, roles, symbols, bodies).build();
 }
 
 ScheduleProblem::ScheduleProblem(ModuleOp module) {
@@ -464,10 +512,12 @@ ScheduleProblem::ScheduleProblem(ModuleOp module) {
 
 ScheduleProblem ScheduleProblem::ofPlaces(ModuleOp module) {
   llvm::SmallSetVector<StringAttr, 4> axes;
-  module.walk([&](CollectiveOpInterface op) {
-    if (op.getPeerOffset() != 0)
-      axes.insert_range(op.getAxes());
-  });
+  for (ProgramOp program : module.getOps<ProgramOp>())
+    for (SegmentOp segment : program.getOps<SegmentOp>())
+      for (LaunchOp launch : segment.getOps<LaunchOp>())
+        for (Operation &op : launch.getBody().front())
+          if (isa<SendOp, ReceiveOp>(op))
+            axes.insert_range(cast<CollectiveOpInterface>(op).getAxes());
   MeshAttr mesh = getMesh(module);
   Builder builder(module.getContext());
   std::vector<RoleRanks> roles;
@@ -494,12 +544,6 @@ ScheduleProblem ScheduleProblem::ofPlaces(ModuleOp module) {
   }
   ScheduleProblem result;
   buildRoles(result, module, roles);
-  return result;
-}
-
-ScheduleProblem ScheduleProblem::withCosts(ModuleOp module) {
-  ScheduleProblem result(module);
-  result.countCosts();
   return result;
 }
 

@@ -28,12 +28,6 @@ struct ScheduleProblem {
   /// As above, but if programs send and receive, a role for each position of their ranks along
   /// the axes of these transfers, because the peers depend on it.
   static ScheduleProblem ofPlaces(ModuleOp module);
-  /// As the first, with the costs of its launches.
-  static ScheduleProblem withCosts(ModuleOp module);
-
-  /// Sets the costs of launches, which are zero before. Computing them takes longer than everything
-  /// else.
-  void countCosts();
 
   schedule::Problem problem;
   SmallVector<ProgramOp> programs;                          ///< per role

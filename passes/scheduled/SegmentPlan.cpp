@@ -98,7 +98,9 @@ public:
     for (Operation &op : segment.getBody().front())
       if (auto concat = dyn_cast<nn::ConcatOp>(op))
         placeParts(concat);
-    plan.launches.reserve(segment.getBody().front().getOperations().size());
+    const size_t count = segment.getBody().front().getOperations().size();
+    plan.launches.reserve(count);
+    places.reserve(count);
     for (Operation &op : segment.getBody().front())
       if (failed(visit(&op)))
         return failure();
@@ -110,11 +112,12 @@ private:
   // Places
   //===--------------------------------------------------------------------===//
 
-  int addBuffer(const std::string &name, Value value) {
+  /// Adds the buffer of `value`, which an op of `structure` makes.
+  int addBuffer(const std::string &name, Value value, const Structure &structure) {
     std::string dotted = name;
     std::replace(dotted.begin(), dotted.end(), ' ', '.');
     auto [storage, what] = contentsOf(value.getDefiningOp());
-    plan.buffers.push_back({bufferNames.get(dotted), cast<RankedTensorType>(value.getType()),
+    plan.buffers.push_back({bufferNames.get(dotted, structure), cast<RankedTensorType>(value.getType()),
                             value.getLoc(), storage.str(), what.str()});
     return static_cast<int>(plan.buffers.size()) - 1;
   }
@@ -199,7 +202,8 @@ private:
   void placeParts(FlattenOp flatten) {
     auto carried = places.find(flatten.getResult());
     int buffer = carried != places.end() ? carried->second.buffer
-                                         : addBuffer(getLaunchName(flatten), flatten.getResult());
+                                         : addBuffer(getLaunchName(flatten), flatten.getResult(),
+                                                     getStructure(flatten));
     places[flatten.getResult()] = {buffer, 0, plan.buffers[buffer].type};
     int64_t offset = 0;
     for (Value part : flatten.getInputs()) {
@@ -241,7 +245,7 @@ private:
     joined.insert(concat);
     auto whole = places.find(concat.getResult());
     if (whole == places.end()) {
-      int buffer = addBuffer(getLaunchName(concat), concat.getResult());
+      int buffer = addBuffer(getLaunchName(concat), concat.getResult(), getStructure(concat));
       whole =
           places.try_emplace(concat.getResult(), BufferView{buffer, 0, plan.buffers[buffer].type})
               .first;
@@ -297,7 +301,7 @@ private:
   BufferView addResult(PlannedLaunch &launch, Value result, StringRef suffix = "") {
     auto [entry, isNew] = places.try_emplace(result);
     if (isNew) {
-      int buffer = addBuffer(launch.name + suffix.str(), result);
+      int buffer = addBuffer(launch.name + suffix.str(), result, launch.structure);
       entry->second = {buffer, 0, plan.buffers[buffer].type};
     }
     launch.results.push_back(result);
@@ -311,7 +315,7 @@ private:
 
   PlannedLaunch makeLaunch(StringRef name, StringRef stream, Location location,
                            Structure structure) {
-    return {plan.launchNames.get(addMicrobatch(name, structure)),
+    return {plan.launchNames.get(name, structure),
             stream,
             location,
             structure,

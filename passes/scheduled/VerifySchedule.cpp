@@ -30,10 +30,11 @@ static int64_t samplesOf(InputOp input) {
 /// microbatches, and updates. One walk for all rules, as a program has many ops.
 static SmallVector<Operation *> collectRuled(SegmentOp segment) {
   SmallVector<Operation *> ruled;
-  segment.walk([&](Operation *op) {
-    if (isa<InputOp, MicrobatchSamplesOp, NextMicrobatchOp, DropoutOp, OptimizerStepOp>(op))
-      ruled.push_back(op);
-  });
+  for (LaunchOp launch : segment.getOps<LaunchOp>())
+    launch.getBody().walk([&](Operation *op) {
+      if (isa<InputOp, MicrobatchSamplesOp, NextMicrobatchOp, DropoutOp, OptimizerStepOp>(op))
+        ruled.push_back(op);
+    });
   return ruled;
 }
 

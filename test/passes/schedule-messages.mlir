@@ -5,31 +5,31 @@
 
 // Parts of forward send two values. Both directions of the first role go up.
 // CHECK-LABEL: fsdp.program @first
-// CHECK: fsdp.launch "y stage 0 microbatch 0" on "compute" of microbatch 0 outs
-// CHECK: fsdp.launch "z stage 0 microbatch 0" on "compute" of microbatch 0 ins
-// CHECK: %[[Z:.*]] = fsdp.launch "z send stage 0 microbatch 0" on
-// CHECK: fsdp.launch "y stage 0 microbatch 1" on "compute" of microbatch 1 outs
-// CHECK: %[[Z2:.*]] = fsdp.launch "z stage 0 microbatch 1" on "compute" of microbatch 1 ins
-// CHECK: fsdp.launch "g receive stage 0 microbatch 0" on {{.*}} of backward microbatch 0 wait(%[[Z2]]) outs
-// CHECK: fsdp.launch "y stage 0 microbatch 2" on "compute" of microbatch 2 wait(%[[Z]]) outs
-// CHECK: %[[Z3:.*]] = fsdp.launch "z stage 0 microbatch 2" on "compute" of microbatch 2 ins
-// CHECK: %[[G2:.*]] = fsdp.launch "g receive stage 0 microbatch 1" on {{.*}} of backward microbatch 1 wait(%[[Z3]]) outs
-// CHECK: %[[D:.*]] = fsdp.launch "d stage 0 microbatch 0" on "compute" of backward microbatch 0 wait
-// CHECK: %[[SENT:.*]] = fsdp.launch "d send stage 0 microbatch 0" on {{.*}} of backward microbatch 0 wait(%[[D]]) ins
-// CHECK: %[[G3:.*]] = fsdp.launch "g receive stage 0 microbatch 2" on {{.*}} of backward microbatch 2 wait(%[[D]]) outs
-// CHECK: fsdp.launch "d stage 0 microbatch 1" on "compute" of backward microbatch 1 wait(%[[G2]]) ins
-// CHECK: fsdp.launch "d stage 0 microbatch 2" on "compute" of backward microbatch 2 wait(%[[SENT]], %[[G3]]) ins
+// CHECK: fsdp.launch "y" on "compute" of microbatch 0 outs
+// CHECK: fsdp.launch "z" on "compute" of microbatch 0 ins
+// CHECK: %[[Z:.*]] = fsdp.launch "z send" on {{.*}} microbatch 0
+// CHECK: fsdp.launch "y" on "compute" of microbatch 1 outs
+// CHECK: %[[Z2:.*]] = fsdp.launch "z" on "compute" of microbatch 1 ins
+// CHECK: fsdp.launch "g receive" on {{.*}} of backward microbatch 0 wait(%[[Z2]]) outs
+// CHECK: fsdp.launch "y" on "compute" of microbatch 2 wait(%[[Z]]) outs
+// CHECK: %[[Z3:.*]] = fsdp.launch "z" on "compute" of microbatch 2 ins
+// CHECK: %[[G2:.*]] = fsdp.launch "g receive" on {{.*}} of backward microbatch 1 wait(%[[Z3]]) outs
+// CHECK: %[[D:.*]] = fsdp.launch "d" on "compute" of backward microbatch 0 wait
+// CHECK: %[[SENT:.*]] = fsdp.launch "d send" on {{.*}} of backward microbatch 0 wait(%[[D]]) ins
+// CHECK: %[[G3:.*]] = fsdp.launch "g receive" on {{.*}} of backward microbatch 2 wait(%[[D]]) outs
+// CHECK: fsdp.launch "d" on "compute" of backward microbatch 1 wait(%[[G2]]) ins
+// CHECK: fsdp.launch "d" on "compute" of backward microbatch 2 wait(%[[SENT]], %[[G3]]) ins
 
 // CHECK-LABEL: fsdp.program @second
-// CHECK: fsdp.launch "y receive stage 0 microbatch 0" on {{.*}} outs
-// CHECK: fsdp.launch "y receive stage 0 microbatch 1" on {{.*}} of microbatch 1 outs
-// CHECK: %[[W:.*]] = fsdp.launch "w stage 0 microbatch 0" on "compute" of microbatch 0 wait
-// CHECK: fsdp.launch "y receive stage 0 microbatch 2" on {{.*}} of microbatch 2 wait(%[[W]]) outs
-// CHECK: fsdp.launch "z receive stage 0 microbatch 2" on {{.*}} of microbatch 2 outs
-// CHECK: fsdp.launch "g stage 0 microbatch 0" on "compute" of backward microbatch 0 ins
-// CHECK: %[[G:.*]] = fsdp.launch "g send stage 0 microbatch 0" on
-// CHECK: fsdp.launch "g stage 0 microbatch 1" on "compute" of backward microbatch 1 ins
-// CHECK: fsdp.launch "g stage 0 microbatch 2" on "compute" of backward microbatch 2 wait(%[[G]]) ins
+// CHECK: fsdp.launch "y receive" on {{.*}} microbatch 0{{.*}} outs
+// CHECK: fsdp.launch "y receive" on {{.*}} of microbatch 1 outs
+// CHECK: %[[W:.*]] = fsdp.launch "w" on "compute" of microbatch 0 wait
+// CHECK: fsdp.launch "y receive" on {{.*}} of microbatch 2 wait(%[[W]]) outs
+// CHECK: fsdp.launch "z receive" on {{.*}} of microbatch 2 outs
+// CHECK: fsdp.launch "g" on "compute" of backward microbatch 0 ins
+// CHECK: %[[G:.*]] = fsdp.launch "g send" on {{.*}} microbatch 0
+// CHECK: fsdp.launch "g" on "compute" of backward microbatch 1 ins
+// CHECK: fsdp.launch "g" on "compute" of backward microbatch 2 wait(%[[G]]) ins
 
 module attributes {fsdp.phase = "local"} {
   fsdp.mesh @mesh <["pipeline"=2]>

@@ -216,10 +216,7 @@ void lower(ModuleOp module, const Options &options, Emit done, Emit phase,
 }
 
 ir::ScheduleProblem translate(ModuleOp module, std::optional<ir::ScheduleProblem> verified) {
-  if (!verified)
-    return ir::ScheduleProblem::withCosts(module);
-  verified->countCosts();
-  return std::move(*verified);
+  return verified ? std::move(*verified) : ir::ScheduleProblem(module);
 }
 
 Plans &leaveUndestroyed(Plans plans) {

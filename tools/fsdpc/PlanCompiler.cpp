@@ -96,7 +96,7 @@ ModuleOp PlanCompiler::lowerTo(ir::Phase phase, const ir::PipelineOptions &pipel
 }
 
 PlanFacts PlanFacts::of(ModuleOp scheduled) {
-  return of(scheduled, ir::ScheduleProblem::withCosts(scheduled));
+  return of(scheduled, ir::ScheduleProblem(scheduled));
 }
 
 PlanFacts PlanFacts::of(ModuleOp scheduled, const ir::ScheduleProblem &schedule) {

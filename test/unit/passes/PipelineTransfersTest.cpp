@@ -75,7 +75,7 @@ struct Pipeline {
     if (auto found = buffers[rank].find(content); found != buffers[rank].end())
       for (int buffer : found->second)
         wanted[buffer] = true;
-    return peaksOf(problem.roles[rank], 0, {wanted}).front() / kBytes;
+    return peaksOf(problem.roles[rank], SegmentTouches(problem.roles[rank], 0), {wanted}).front() / kBytes;
   }
 };
 
@@ -423,7 +423,13 @@ int64_t timeOf(const Problem &problem, int64_t transfer) {
     }
   }
   std::vector<int> order;
-  EXPECT_TRUE(findCycle(dependencies, order).empty());
+  Dependencies graph;
+  for (const auto &list : dependencies) {
+    for (int node : list)
+      graph.add(node);
+    graph.close();
+  }
+  EXPECT_TRUE(findCycle(graph, order).empty());
   std::vector<int64_t> ends(durations.size(), 0);
   int64_t end = 0;
   for (int node : order) {
