@@ -64,7 +64,7 @@ std::string bytesOn(int threads, const std::function<std::string()> &kernel) {
 
 void expectSameBits(const std::string &name, const std::function<std::string()> &kernel) {
   const std::string alone = bytesOn(0, kernel);
-  for (int threads : {1, 2, 3, 4})
+  for (int threads : {1, 2, 3, 4, 6})
     EXPECT_TRUE(bytesOn(threads, kernel) == alone) << name << " on " << threads << " threads";
 }
 
