@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import subprocess
 
 from models import ROOT, WORK
@@ -58,7 +59,9 @@ class Rates:
         self.sizes = sizes
         rows = max(sizes["batch"] * sizes["context"] // cores, 1)
         words = [str(min(extent, MOST)) for weight in weights_of(**sizes) for extent in weight[:2]]
-        said = json.loads(subprocess.run([program, str(cores), precision, str(min(rows, MOST)), *words], check=True, capture_output=True).stdout)
+        # OpenMP reads the number of threads before the program begins.
+        said = json.loads(subprocess.run([program, str(cores), precision, str(min(rows, MOST)), *words], check=True, stdout=subprocess.PIPE,
+                                         env={**os.environ, "OMP_NUM_THREADS": "1"}).stdout)
         self.shapes = said["products"]
         self.arithmetic = said["arithmetic"]
         self.bandwidth = max(said["copy"], said["update"])

@@ -235,7 +235,12 @@ int main(int argc, char **argv) {
     std::fprintf(stderr, "usage: peak RANKS f32|bf16 ROWS [IN OUT]...\n");
     return 2;
   }
-  setenv("OMP_NUM_THREADS", "1", 1);
+  if (const char *threads = std::getenv("OMP_NUM_THREADS");
+      !threads || std::strcmp(threads, "1") != 0) {
+    std::fprintf(stderr,
+                 "peak: OMP_NUM_THREADS is not 1: products would run on more than one thread\n");
+    return 2;
+  }
   auto *shared = static_cast<Shared *>(
       mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   pthread_barrierattr_t attributes;

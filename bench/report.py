@@ -145,7 +145,8 @@ def threads(result):
     """The cores of both sides, and how they were measured."""
     ranks, each = result["ranks"], result["threads"]
     return (f"This project and the peers compute on {ranks * each} core{'s' if ranks * each > 1 else ''}: 'one' is 1 rank x {ranks * each} threads, other forms are "
-            f"{ranks} ranks x {each} thread{'s' if each > 1 else ''}. Medians of {result['rounds']} rounds of {result['steps']} steps after {result['warm_up']} to warm up.")
+            f"{ranks} ranks x {each} thread{'s' if each > 1 else ''}. Medians of {result['rounds']} rounds of {result['steps']} steps after {result['warm_up']} to warm up."
+            + (f" Forms with one of the words '{result['once']}' ran in the first round only." if result["once"] else ""))
 
 
 def write(result, folder, name):
