@@ -5,11 +5,16 @@ import importlib.metadata
 import json
 import os
 import platform
+import statistics
 import subprocess
 
 from peers.launch import OURS
 
 WHO = {"fsdpc": "#c0392b", "deferred": "tab:cyan", "before": "#e6b0aa", "torch": "#f5b041", "torch.compile": "#d68910", "torch.compile-whole": "#935116", "jax": "#2e86c1"}
+
+
+# Times the fastest peer.
+GOALS = {"f32": 1.4, "bf16": 2.0}
 
 
 def circumstances(root):
@@ -78,6 +83,37 @@ def table(name, model, by):
     return lines
 
 
+def in_round(form, number, by):
+    """The median step of a form in a round; of one that ran in fewer rounds, in its last."""
+    rounds = form["seconds" if by == "step" else "core_seconds"]
+    return statistics.median(rounds[min(number, len(rounds) - 1)])
+
+
+def permitted(name, model, by, cores):
+    """How far ahead of the fastest peer each of our forms is, and how far ahead a step would be that takes no longer than the floor, which was
+    measured before each round: medians over the rounds of the ratios within one."""
+    forms = model["forms"]
+    lines = [f"#### {name}: what the floor permits", "",
+             "| form | s/step | floor: products + attention + update = s | floor/step | of the fastest peer | at the floor | at the rate of registers | goal | |",
+             "|---|---:|---:|---:|---:|---:|---:|---:|---|"]
+    for form, floors in model["floors"].items():
+        best = fastest_peer(forms, form, by)
+        if form.split()[0] not in OURS or not best:
+            continue
+        scale = cores if by == "core_step" else 1
+        peers, ours = ([in_round(forms[who], number, by) for number in range(len(floors))] for who in (best, form))
+        totals = [scale * (floor["products"] + floor["attention"] + floor["update"]) for floor in floors]
+        registers = [scale * (floor["arithmetic"] + floor["update"]) for floor in floors if floor["arithmetic"]]
+        ratio = lambda above, below: statistics.median(a / b for a, b in zip(above, below))
+        middle = {part: statistics.median(floor[part] for floor in floors) for part in ("products", "attention", "update")}
+        goal, reached, most = GOALS["bf16" if "bf16" in form else "f32"], ratio(peers, ours), ratio(peers, totals)
+        lines.append(
+            f"| {form} | {forms[form]['step']:.3f} | {middle['products']:.3f} + {middle['attention']:.3f} + {middle['update']:.3f} = {statistics.median(totals) / scale:.3f} "
+            f"| {ratio(totals, ours):.2f} | {reached:.2f} | {most:.2f} | " + (f"{ratio(peers, registers):.2f}" if registers else "-")
+            + f" | {goal} | " + ("reached" if reached >= goal else "more than the floor permits" if goal > most else "missed") + " |")
+    return lines
+
+
 def plot(result, path):
     import matplotlib
     matplotlib.use("Agg")
@@ -109,7 +145,8 @@ def threads(result):
     """The cores of both sides, and how they were measured."""
     ranks, each = result["ranks"], result["threads"]
     return (f"This project and the peers compute on {ranks * each} core{'s' if ranks * each > 1 else ''}: 'one' is 1 rank x {ranks * each} threads, other forms are "
-            f"{ranks} ranks x {each} thread{'s' if each > 1 else ''}. Medians of {result['rounds']} rounds of {result['steps']} steps after {result['warm_up']} to warm up.")
+            f"{ranks} ranks x {each} thread{'s' if each > 1 else ''}. Medians of {result['rounds']} rounds of {result['steps']} steps after {result['warm_up']} to warm up."
+            + (f" Forms with one of the words '{result['once']}' ran in the first round only." if result["once"] else ""))
 
 
 def write(result, folder, name):
@@ -126,5 +163,7 @@ def write(result, folder, name):
         lines += ["The machine was crowded: ratios are of core seconds, all other times mean little.", ""]
     for model in result["models"]:
         lines += table(model, result["models"][model], result["by"]) + [""]
+        if result["models"][model]["floors"]:
+            lines += permitted(model, result["models"][model], result["by"], result["ranks"] * result["threads"]) + [""]
     (folder / f"{name}.md").write_text("\n".join(lines))
     plot(result, folder / f"{name}.png")

@@ -148,12 +148,11 @@ void Printer::openParts() {
   int64_t others = 1;
   for (auto [loop, var] : llvm::enumerate(kernel.loops))
     others *= static_cast<int>(loop) == cut ? 1 : var.size;
-  // A part of rows that all threads read is not too short a piece of each.
-  bool contiguous = cut + 1 == static_cast<int>(kernel.loops.size());
-  writer.open("forEachPart(std::int64_t(" + size + "), " + std::to_string(others) + ", " +
-              (!contiguous ? ""
-               : cut == 0  ? "64, "
-                           : "128, ") +
+  // Parts of rows that are added up.
+  const bool columnwise = cut > 0 && cut + 1 == static_cast<int>(kernel.loops.size());
+  const bool elementwise = cut == 0 && kernel.loops.size() == 1;
+  writer.open((columnwise ? "forEachColumnPart(std::int64_t(" : "forEachPart(std::int64_t(") +
+              size + "), " + std::to_string(others) + ", " + (elementwise ? "64, " : "") +
               "[&](std::int64_t " + first + ", std::int64_t " + last + ")");
 }
 

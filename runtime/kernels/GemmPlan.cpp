@@ -4,6 +4,7 @@
 
 #include "runtime/device/Workers.h"
 #include "runtime/device/Workspace.h"
+#include "runtime/kernels/RowOrder.h"
 #include "runtime/numerics/BFloat16.h"
 
 #include <algorithm>
@@ -416,7 +417,9 @@ bool GemmPlan::runPanels(const GemmLibrary &library, const char *from, const cha
     return (row * x.strides.row + column * x.strides.column) * std::int64_t(x.bytes);
   };
   // Epilogues that add up over rows are called in the order of the rows.
-  const bool tells = done.call && (!done.callColumns || slots == 1);
+  const bool inOrder = done.callColumns && slots > 1;
+  const bool tells = done.call && (!inOrder || RowOrder::repays(slots, blocks));
+  RowOrder order(done, c.rows, blockRows);
   for (Panel &panel : panels) {
     forEachPiece(panel.packs.size(), [&](std::size_t strip, std::size_t slot) {
       const std::int64_t column = panel.column + static_cast<std::int64_t>(strip) * kPackColumns;
@@ -437,7 +440,9 @@ bool GemmPlan::runPanels(const GemmLibrary &library, const char *from, const cha
       }
       (full ? panel.product : panel.productRest)
           .run(library, slot, {left, packed, to + offset(c, row, panel.column)}, scratch);
-      if (tells && &panel == &panels.back())
+      if (tells && inOrder && &panel == &panels.back())
+        order.complete(block);
+      else if (tells && &panel == &panels.back())
         done.call(done.self, row, end);
     });
   }

@@ -4,6 +4,7 @@
 
 #include "runtime/device/StreamingStores.h"
 #include "runtime/device/Workers.h"
+#include "runtime/kernels/RowOrder.h"
 
 #include <algorithm>
 #ifdef __AVX512BF16__
@@ -243,7 +244,11 @@ bool PackedBf16Gemm::run(const bf16 *a, const bf16 *b, void *c, void *workspace,
       (reinterpret_cast<std::uintptr_t>(c) | count(shape.stride * size)) % kLine == 0;
   // A single thread packs each panel when it first needs it, and multiplies by it from the cache.
   const bool packsFirst = keepsRight && slots > 1;
-  const bool tells = done.call && (slots == 1 || (!done.callColumns && groups() == 1));
+  const bool inOrder = done.callColumns && slots > 1;
+  const bool tells =
+      done.call &&
+      (slots == 1 || (groups() == 1 && (!inOrder || RowOrder::repays(slots, pieces()))));
+  RowOrder order(done, shape.rows, blockRows);
   const auto packPanel = [&](std::int64_t column, std::int64_t columns, std::int64_t term,
                              std::int64_t terms, bf16 *to) {
     packRight(shape.right, columns, terms, b + column * shape.right.line + term * shape.right.term,
@@ -280,7 +285,9 @@ bool PackedBf16Gemm::run(const bf16 *a, const bf16 *b, void *c, void *workspace,
     }
     if (streams)
       _mm_sfence();
-    if (tells && groupEnd == shape.columns)
+    if (tells && inOrder)
+      order.complete(piece);
+    else if (tells && groupEnd == shape.columns)
       done.call(done.self, row, row + rows);
   });
   return tells || !done.call;

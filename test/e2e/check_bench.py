@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""check_bench.py SCRATCH BUILD: each program of bench/ compiles with the runtime as it is, and what measured rounds are made of
-(bench/steps.py) is what its comments say; the compiler takes a quarter of the plans that bench/prediction compares, and of those that
+"""check_bench.py SCRATCH BUILD: each program of bench/ compiles with the runtime as it is, what measured rounds are made of
+(bench/steps.py) and the floor of a step (bench/machine_rates.py, bench/report.py) are what their comments say; the compiler takes a quarter of the plans that bench/prediction compares, and of those that
 bench/plan-choice gets, with --all all of them. With --all this machine is calibrated, and steps are predicted on it.
 """
 
@@ -43,6 +43,40 @@ def check_rounds():
             sys.exit(f"got {got}, expected {expected}")
 
 
+def check_floor(scratch):
+    import machine_rates  # pylint: disable=import-outside-toplevel,import-error
+    import report  # pylint: disable=import-outside-toplevel,import-error
+
+    # One weight of each kind at 100 GFLOP/s but for the gradients of the head, which is half of all flops, at 50; attention at the fastest.
+    sizes = {"layers": 1, "width": 64, "heads": 1, "context": 32, "vocab": 12 * 64, "batch": 2}
+    shapes = [{"library": 100.0, "own": 90.0}] * 12 + [{"library": 90.0, "own": 100.0}, {"library": 50.0, "own": 1.0}, {"library": 50.0, "own": 50.0},
+                                                        {"library": 200.0, "own": 1.0}]
+    program = scratch / "peak"
+    program.write_text(f"#!/bin/sh\n[ \"$OMP_NUM_THREADS $*\" = '1 2 f32 32 64 192 64 64 64 256 256 64 64 768' ] || exit 1\necho '"
+                       + json.dumps({"arithmetic": 400.0, "products": shapes, "copy": 3.0, "update": 7.0}) + "'\n", encoding="utf-8")
+    program.chmod(0o755)
+    rates = machine_rates.Rates(program, 2, "f32", sizes)
+    # Of six equal parts four take 1 / 100, two 1 / 50.
+    products, attention = 3 * 64 * 2 * 24 * 64 * 64, 3 * 64 * 4 * 64 * 16
+    floor = rates.floor(1000, 2)
+    for got, expected in ((rates.products, 75.0), (rates.best, 200.0), (floor.products, products / 75e9), (floor.attention, attention / 200e9),
+                          (floor.update, 2 * 28000 / 7e9), (floor.arithmetic, (products + attention) / 400e9)):
+        if abs(got / expected - 1) > 1e-9:
+            sys.exit(f"got {got}, expected {expected}")
+
+    # Two rounds, of which the peer ran in the first: 6 / 4 and 6 / 3 are 1.75 in the middle.
+    def form(*seconds):
+        return {"seconds": [[second] for second in seconds], "core_seconds": [[second] for second in seconds], "step": sum(seconds) / len(seconds)}
+    for attained, most, verdict in ((1.75, 2.5, "reached"), (1.2, 1.3, "more than the floor permits"), (1.2, 3.0, "missed")):
+        peer = 6.0
+        floors = [{"products": peer / most - 1.0, "attention": 0.5, "update": 0.5, "arithmetic": 0.0}] * 2
+        ours = form(4.0, 3.0) if attained == 1.75 else form(5.0, 5.0)
+        text = report.permitted("m", {"forms": {"fsdpc one": ours, "torch one": form(peer)}, "floors": {"fsdpc one": floors, "torch one": floors}}, "step", 2)
+        cells = [cell.strip() for cell in text[-1].split("|")]
+        if len(text) != 5 or cells[5:10] != [f"{attained:.2f}", f"{most:.2f}", "-", "1.4", verdict]:
+            sys.exit(f"got {text}, expected {attained}, {most}, {verdict}")
+
+
 def check_plans(scratch, build):
     prediction, choice = (runpy.run_path(str(ROOT / "bench" / name)) for name in ("prediction", "plan-choice"))
     some = 1 if training.WHOLE else 4
@@ -66,6 +100,7 @@ def check_calibration(scratch, build):
 def main(scratch, build):
     check_programs(pathlib.Path(scratch), pathlib.Path(build))
     check_rounds()
+    check_floor(pathlib.Path(scratch))
     check_plans(pathlib.Path(scratch), pathlib.Path(build))
     if training.WHOLE:
         check_calibration(pathlib.Path(scratch), pathlib.Path(build))

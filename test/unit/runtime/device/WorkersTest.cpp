@@ -130,4 +130,21 @@ TEST(Workers, CutPartsByShapeAlone) {
     ASSERT_EQ(each, 1);
 }
 
+TEST(Workers, CutColumnsForMoreThanFourThreads) {
+  for (int threads : {1, 2, 4, 5, 8}) {
+    const Helped helped(threads);
+    std::vector<std::atomic<int>> times(1000);
+    std::atomic<int> parts = 0;
+    forEachColumnPart(times.size(), 4096, [&](std::size_t begin, std::size_t end) {
+      EXPECT_EQ(begin % 128, 0u);
+      ++parts;
+      for (std::size_t i = begin; i < end; ++i)
+        ++times[i];
+    });
+    EXPECT_EQ(parts, threads > 4 ? 8 : 1);
+    for (const std::atomic<int> &each : times)
+      ASSERT_EQ(each, 1);
+  }
+}
+
 } // namespace

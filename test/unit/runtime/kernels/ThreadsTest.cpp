@@ -5,12 +5,17 @@
 #include "runtime/kernels/Gemm.h"
 #include "runtime/kernels/Kernels.h"
 #include "runtime/kernels/Optimizer.h"
+#include "runtime/kernels/RowOrder.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <functional>
+#include <numeric>
 #include <optional>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -64,7 +69,7 @@ std::string bytesOn(int threads, const std::function<std::string()> &kernel) {
 
 void expectSameBits(const std::string &name, const std::function<std::string()> &kernel) {
   const std::string alone = bytesOn(0, kernel);
-  for (int threads : {1, 2, 3, 4})
+  for (int threads : {1, 2, 3, 4, 6})
     EXPECT_TRUE(bytesOn(threads, kernel) == alone) << name << " on " << threads << " threads";
 }
 
@@ -410,6 +415,51 @@ TEST(Threads, ReportTheFirstIdThatIsOutOfRange) {
       }
       return std::string();
     });
+}
+
+/// Threads complete blocks in any order; an epilogue without a lock of its own sees the rows one
+/// after the other, each once.
+TEST(Threads, TellOfRowsInOrder) {
+  constexpr std::int64_t kBlocks = 61, kBlockRows = 7, kRows = kBlocks * kBlockRows - 3;
+  for (std::uint32_t seed = 1; seed <= 20; ++seed) {
+    std::int64_t next = 0;
+    bool inOrder = true;
+    std::vector<float> product(kRows, 0.0f);
+    const auto epilogue = [&](std::int64_t begin, std::int64_t end) {
+      inOrder &= begin == next && end == std::min(begin + kBlockRows, kRows);
+      for (std::int64_t row = begin; row < end; ++row)
+        inOrder &= product[std::size_t(row)] == float(row);
+      next = end;
+    };
+    using Call = decltype(epilogue);
+    EpilogueCallback done;
+    done.self = const_cast<void *>(static_cast<const void *>(&epilogue));
+    done.call = [](void *self, std::int64_t begin, std::int64_t end) {
+      (*static_cast<const Call *>(self))(begin, end);
+    };
+    RowOrder order(done, kRows, kBlockRows);
+    std::vector<std::size_t> blocks(kBlocks);
+    std::iota(blocks.begin(), blocks.end(), 0);
+    std::shuffle(blocks.begin(), blocks.end(), std::minstd_rand(seed));
+    std::atomic<std::size_t> taken = 0;
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i)
+      threads.emplace_back([&] {
+        for (std::size_t i; (i = taken++) < blocks.size();) {
+          const auto begin = static_cast<std::int64_t>(blocks[i]) * kBlockRows;
+          for (std::int64_t row = begin; row < std::min(begin + kBlockRows, kRows); ++row)
+            product[std::size_t(row)] = float(row);
+          order.complete(blocks[i]);
+        }
+      });
+    for (std::thread &thread : threads)
+      thread.join();
+    EXPECT_TRUE(inOrder);
+    EXPECT_EQ(next, kRows);
+  }
+  EXPECT_TRUE(RowOrder::repays(4, 256));
+  EXPECT_FALSE(RowOrder::repays(5, 256));
+  EXPECT_FALSE(RowOrder::repays(4, 257));
 }
 
 } // namespace
