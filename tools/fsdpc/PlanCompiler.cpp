@@ -124,9 +124,9 @@ PlanCosts PlanCompiler::compile(const ir::PipelineOptions &pipeline) {
   auto ofKind = [&](ir::BufferKind kind) {
     return facts.memory.peak.kinds[static_cast<size_t>(kind)];
   };
-  for (ir::BufferKind kind : {ir::BufferKind::parameters, ir::BufferKind::optimizer,
-                              ir::BufferKind::accumulators, ir::BufferKind::gathered,
-                              ir::BufferKind::gradients})
+  for (ir::BufferKind kind :
+       {ir::BufferKind::parameters, ir::BufferKind::optimizer, ir::BufferKind::accumulators,
+        ir::BufferKind::gathered, ir::BufferKind::gradients})
     costs.stored += ofKind(kind);
   costs.saved = ofKind(ir::BufferKind::saved);
   costs.working = ofKind(ir::BufferKind::temporaries) + ofKind(ir::BufferKind::recomputed);

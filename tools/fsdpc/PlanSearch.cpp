@@ -323,9 +323,9 @@ void PlanSearch::searchRanked() {
 }
 
 /// Meshes with stages and their microbatches, the most promising first: as if computation took as
-/// long as in the fastest plan without stages, or without what that plan recomputes, at most a third
-/// of forward and backward, and communication as long as its lower bound. Without those that this
-/// excludes.
+/// long as in the fastest plan without stages, or without what that plan recomputes, at most a
+/// third of forward and backward, and communication as long as its lower bound. Without those that
+/// this excludes.
 std::vector<StagedLayout> PlanSearch::orderStaged() const {
   double flops = 0; // of forward
   for (const UnitWork &unit : totals.units)
@@ -428,7 +428,6 @@ void PlanSearch::confirm() {
   llvm::append_range(result.losing, rest);
 }
 
-
 /// Tries the depths that were not ranked with the fastest plan: all, or of estimated plans those
 /// that are faster by their estimates, until one is.
 void PlanSearch::refineDepths() {
@@ -442,9 +441,8 @@ void PlanSearch::refineDepths() {
     if (estimates && (plan.spec.prefetch == best.spec.prefetch || !canCompile(plan)))
       return;
     plan.spec.stages = best.spec.stages;
-    if (estimates &&
-        static_cast<double>(plan.arena) >
-            1.01 * static_cast<double>(result.limit)) // estimates of arenas are closer
+    if (estimates && static_cast<double>(plan.arena) >
+                         1.01 * static_cast<double>(result.limit)) // estimates of arenas are closer
       continue;
     if (!plan.exact)
       if (std::optional<RankedPlan> exact = compile(model, plan))

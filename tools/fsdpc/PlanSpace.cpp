@@ -46,8 +46,8 @@ static std::string parseRising(const std::string &text, base::IntegerRange<int64
 
 const std::vector<std::string> &PlanRequest::getChosenOptions() {
   static const std::vector<std::string> names = {
-      "--mesh",         "--strategy", "--tied-gradients",    "--remat",       "--accumulate",
-      "--prefetch",     "--devices",  "--machine",           "--scaling",     "--batch-sweep",
+      "--mesh",         "--strategy", "--tied-gradients",   "--remat",   "--accumulate",
+      "--prefetch",     "--devices",  "--machine",          "--scaling", "--batch-sweep",
       "--memory-limit", "--svg",      "--pipeline-schedule"};
   return names;
 }
@@ -86,9 +86,9 @@ void PlanRequest::apply(const CLI::App &app, Options &options) {
     throw UsageError("plan chooses the mesh, got --mesh=" + base::inQuotes(options.mesh) +
                      "; give --devices alone, or leave 'plan' out");
   if (options.pipeline.stages != ir::PipelineOptions().stages)
-    throw UsageError("plan chooses the stages of each mesh, got --stages=" +
-                     options.pipeline.stages +
-                     "; leave it out, or leave 'plan' out and give --mesh with the axis 'pipeline'");
+    throw UsageError(
+        "plan chooses the stages of each mesh, got --stages=" + options.pipeline.stages +
+        "; leave it out, or leave 'plan' out and give --mesh with the axis 'pipeline'");
   fixesStrategy = isGiven("--strategy");
   fixesTied = isGiven("--tied-gradients");
   auto isFixed = [&](const char *option) {
@@ -277,8 +277,7 @@ std::vector<PlanSpec> findLayouts(const PlanRequest &request, const Options &opt
   for (int64_t ranks = 2; ranks <= std::min(request.devices, units); ++ranks) {
     if (request.devices % ranks != 0)
       continue;
-    for (PlanSpec plan :
-         findWhole(request.devices / ranks, request, options, model, machine)) {
+    for (PlanSpec plan : findWhole(request.devices / ranks, request, options, model, machine)) {
       if (ranks == request.devices) { // nothing is left to split
         if (request.fixesStrategy && options.pipeline.strategy != "ddp")
           continue;

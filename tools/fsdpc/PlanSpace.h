@@ -15,7 +15,7 @@ namespace fsdpc {
 /// The request to `plan`, besides the options of the compiler.
 struct PlanRequest {
   int64_t devices = 0;
-  size_t best = 10; ///< plans that are wanted
+  size_t best = 10;           ///< plans that are wanted
   bool takesEstimates = true; ///< of pipelines, among these
   /// The numbers of devices of --scaling, and the batches of --batch-sweep, both rising; empty for
   /// none, and for batches that double.

@@ -32,8 +32,8 @@ std::vector<UnitWork> findUnitWork(mlir::ModuleOp model, const std::string &name
 
 /// The stages of a plan by the times of its units in the plan with stages of about equal flops.
 struct TimedStages {
-  std::vector<int64_t> sizes, equal; ///< units of each stage: by time, by flops
-  std::string reason;                ///< "stages 5,3: the dearest takes 4.1 ms ..."
+  std::vector<int64_t> sizes, equal;         ///< units of each stage: by time, by flops
+  std::string reason;                        ///< "stages 5,3: the dearest takes 4.1 ms ..."
   mlir::OwningOpRef<mlir::ModuleOp> plan;    ///< with stages of equal flops, scheduled
   std::vector<mlir::Diagnostic> diagnostics; ///< of its compilation
 };

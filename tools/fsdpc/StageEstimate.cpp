@@ -64,9 +64,9 @@ std::vector<double> timeUnits(const PlanCosts &whole, llvm::ArrayRef<UnitWork> u
     others += isBlock(unit) ? 0 : unit.flops;
   std::vector<double> seconds;
   for (const UnitWork &unit : units)
-    seconds.push_back(isBlock(unit)  ? ofBlock * unit.flops / equal->first
-                      : others > 0 ? rest * unit.flops / others
-                                     : 0);
+    seconds.push_back(isBlock(unit) ? ofBlock * unit.flops / equal->first
+                      : others > 0  ? rest * unit.flops / others
+                                    : 0);
   return seconds;
 }
 
@@ -75,8 +75,7 @@ static double largestShare(llvm::ArrayRef<double> costs, llvm::ArrayRef<int64_t>
                            int64_t ranks) {
   std::vector<double> ofRank(ranks);
   for (auto [stage, size] : llvm::enumerate(stages)) {
-    ofRank[stage % ranks] +=
-        std::accumulate(costs.begin(), costs.begin() + size, 0.0);
+    ofRank[stage % ranks] += std::accumulate(costs.begin(), costs.begin() + size, 0.0);
     costs = costs.drop_front(size);
   }
   const double sum = std::accumulate(ofRank.begin(), ofRank.end(), 0.0);
@@ -88,8 +87,7 @@ std::optional<PlanCosts> estimateStages(PlanSpec &plan, const PlanCosts &whole,
                                         llvm::ArrayRef<UnitWork> units, int64_t blocks) {
   const int64_t ranks = plan.stageRanks(), count = plan.countStages();
   const bool isInterleaved = scheduleOf(plan).chunks > 1;
-  if (count > static_cast<int64_t>(units.size()) ||
-      (isInterleaved && plan.accumulate % ranks != 0))
+  if (count > static_cast<int64_t>(units.size()) || (isInterleaved && plan.accumulate % ranks != 0))
     return std::nullopt;
   const std::vector<double> seconds = timeUnits(whole, units, whole.exact ? 0 : blocks);
   const std::vector<int64_t> stages = mlir::fsdp::schedule::cutBalanced(seconds, count);
@@ -110,9 +108,9 @@ std::optional<PlanCosts> estimateStages(PlanSpec &plan, const PlanCosts &whole,
   costs.stored = part(whole.stored, stored);
   costs.saved = part(whole.saved, time * countKept(plan, /*first=*/true));
   const int64_t head = whole.arena - whole.stored - whole.saved - whole.working;
-  costs.arena = costs.stored + whole.working +
-                std::max(costs.saved,
-                         part(whole.saved, time * countKept(plan, /*first=*/false)) + head);
+  costs.arena =
+      costs.stored + whole.working +
+      std::max(costs.saved, part(whole.saved, time * countKept(plan, /*first=*/false)) + head);
   costs.computing *= time;
   costs.exposed *= time;
   costs.modelFlops /= static_cast<double>(ranks);
