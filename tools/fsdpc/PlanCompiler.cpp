@@ -1,10 +1,12 @@
 //===- PlanCompiler.cpp ---------------------------------------------------===//
 
 #include "tools/fsdpc/PlanCompiler.h"
+#include "passes/local/partition/StorageLayout.h"
 #include "tools/fsdpc/Compile.h"
 #include "tools/fsdpc/Decisions.h"
 
 #include <algorithm>
+#include <numeric>
 
 using namespace mlir;
 namespace ir = mlir::fsdp;
@@ -190,10 +192,12 @@ CompiledPlan PlanEvaluator::takeScheduled(const ir::PipelineOptions &pipeline) {
   return whole == compilers.end() ? CompiledPlan() : whole->second.takeScheduled(pipeline);
 }
 
-/// The fewest blocks of which a model has the same parts as one of many blocks: a whole group of
-/// every:2 or every:3.
+/// The fewest blocks of which a model has the same parts as one of many blocks: whole groups of
+/// every:2 or every:3, and of units that are gathered together.
 static int64_t fewestBlocks(const ir::PipelineOptions &pipeline) {
-  return pipeline.remat == "every:3" ? 3 : 2;
+  const std::optional<ir::Buckets> buckets = ir::Buckets::parse(pipeline.buckets);
+  return std::lcm<int64_t>(pipeline.remat == "every:3" ? 3 : 2,
+                           buckets ? std::max<int64_t>(buckets->units, 1) : 1);
 }
 
 bool PlanEvaluator::hasLinearArena(const ir::PipelineOptions &pipeline, const PlanCosts &estimate) {
@@ -208,6 +212,8 @@ std::optional<PlanCosts> PlanEvaluator::evaluate(const ir::PipelineOptions &pipe
   if (!estimates)
     return compile(pipeline);
   const int64_t few = fewestBlocks(pipeline), more = 2 * few;
+  if (more > model.blocks || !model.withBlocks(few) || !model.withBlocks(more))
+    return compile(pipeline);
   std::optional<PlanCosts> costs = compileBlocks(few, pipeline),
                            larger = compileBlocks(more, pipeline);
   if (!costs || !larger)

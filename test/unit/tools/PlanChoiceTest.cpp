@@ -41,7 +41,7 @@ public:
   std::mt19937_64 engine;
 };
 
-/// Dense layers of random widths, some of which are used again and some with a norm.
+/// Dense layers of random widths or of one, some of which are used again.
 mlir::OwningOpRef<mlir::ModuleOp> describe(mlir::MLIRContext &context, Random &random) {
   const std::vector<int64_t> widths = {8, 24, 64, 160, 400};
   Model model(context);
@@ -50,9 +50,10 @@ mlir::OwningOpRef<mlir::ModuleOp> describe(mlir::MLIRContext &context, Random &r
   Tensor label = model.input("label", {batch}, ElementType::i32);
   int64_t width = first;
   const int64_t layers = 2 + random.below(4);
+  const bool alike = random.oneIn(3); // layers that may be gathered together
   for (int64_t i = 0; i < layers; ++i) {
     auto unit = model.unit("layer" + std::to_string(i));
-    const int64_t next = random.pick(widths);
+    const int64_t next = alike ? first : random.pick(widths);
     Parameter weight = unit.parameter("weight", {width, next}, normal(0.02));
     Parameter bias = unit.parameter("bias", {next}, zeros());
     Tensor y = einsum("bi,io->bo", x, weight) + bias;
