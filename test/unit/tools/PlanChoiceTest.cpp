@@ -17,6 +17,7 @@
 #include <gtest/gtest.h>
 #include <iostream>
 #include <random>
+#include <unistd.h>
 
 using namespace fsdp::dsl;
 using namespace fsdpc;
@@ -90,7 +91,8 @@ struct Problem {
   Context context;
   Options options;
   mlir::OwningOpRef<mlir::ModuleOp> module;
-  std::string machine = testing::TempDir() + "/plan-choice-machine.json";
+  std::string machine =
+      testing::TempDir() + "/plan-choice-machine-" + std::to_string(getpid()) + ".json";
   std::optional<PlanModel> model;
   std::vector<OpenDecision> open;
   std::vector<PlanCandidate> plans; ///< all of them
@@ -163,6 +165,8 @@ struct Problem {
 PlanCandidate searchTable(const Problem &problem) {
   ChoiceProblem search;
   for (const OpenDecision &choice : problem.open) {
+    if (choice.decision->leads)
+      search.leading = search.sizes.size();
     search.sizes.push_back(choice.values.size());
     search.defaults.push_back(llvm::find(choice.values, choice.decision->get({})) -
                               choice.values.begin());
