@@ -345,11 +345,15 @@ std::vector<StagedLayout> PlanSearch::orderStaged() const {
         }
         spec.schedule.clear();
         const double seconds = std::max(boundTime(spec), computing * (1 + idle));
-        if (seconds <= threshold())
+        if (seconds <= threshold() && boundMemory(spec, options, totals) <= result.limit)
           staged.push_back({spec, seconds});
       }
-  llvm::stable_sort(staged, [](const StagedLayout &one, const StagedLayout &other) {
-    return one.seconds < other.seconds;
+  // As if nothing of the communication were hidden: with more microbatches there is more of it.
+  auto sum = [&](const StagedLayout &layout) {
+    return layout.seconds + boundCommunication(layout.spec, options, totals, machine);
+  };
+  llvm::stable_sort(staged, [&](const StagedLayout &one, const StagedLayout &other) {
+    return sum(one) < sum(other);
   });
   return staged;
 }

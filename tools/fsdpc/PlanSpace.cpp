@@ -353,7 +353,12 @@ int64_t boundMemory(const PlanSpec &plan, const Options &options, const ModelTot
   const double parameters = (model.trainable + model.frozen) / shards(strategy.splitsParameter);
   const double states =
       static_cast<double>(model.states) * model.trainable / shards(strategy.splitsState);
-  return static_cast<int64_t>((parameters + states) * model.elementBytes);
+  // Of several microbatches gradients are added up.
+  const double width =
+      std::min(model.elementBytes, options.pipeline.reducePrecision == "bf16" ? 2.0 : 4.0);
+  const double sums =
+      plan.accumulate > 1 ? width * model.trainable / shards(strategy.splitsGradient) : 0;
+  return static_cast<int64_t>((parameters + states) * model.elementBytes + sums);
 }
 
 /// The ranks `count` of them, one every `stride`.

@@ -96,8 +96,8 @@ std::vector<int64_t> findMicrobatches(const PlanSpec &plan, const PlanRequest &r
                                       llvm::ArrayRef<int64_t> accumulations,
                                       const ModelTotals &model);
 
-/// No plan of this mesh and strategy has a smaller arena: the shards of parameters and of the
-/// optimizer's state, in bytes of a rank.
+/// No plan of this mesh, strategy and microbatches has a smaller arena: the shards of parameters,
+/// of the optimizer's state, and of sums of gradients, in bytes of a rank.
 int64_t boundMemory(const PlanSpec &plan, const Options &options, const ModelTotals &model);
 /// No plan like this is faster: the bytes that each rank sends for parameters, and for gradients,
 /// over the links of the group. In seconds.
