@@ -417,7 +417,7 @@ def PartitionPass : Pass<"fsdp-partition", "::mlir::ModuleOp"> {
 
     A parameter that is replicated while its optimizer state is split is read from a copy; its gradients are reduce-scattered, and after
     the update the new shards are gathered into the copy. With `buckets=parameter` each parameter is a separate storage, gathered and
-    reduced by itself.
+    reduced by itself. With `buckets=units:K` up to K consecutive units of one stage share storages if they are alike, in types, placements and updates.
 
     A step that is split over the axis `microbatch` becomes the segments `first`, `middle`, `last` and `update` of one `fsdp.walk`:
     the first three compute one microbatch each and add up gradients and sums in `fsdp.carried` tensors; `last` completes
@@ -439,7 +439,7 @@ def PartitionPass : Pass<"fsdp-partition", "::mlir::ModuleOp"> {
     Option<"tiedGradients", "tied-gradients", "std::string", "\"each\"",
            "each or once: how often gradients of parameters with several uses are reduced">,
     Option<"buckets", "buckets", "std::string", "\"unit\"",
-           "unit or parameter: what is stored, gathered and reduced together">,
+           "unit, units:K or parameter: what is stored, gathered and reduced together">,
   ];
 }
 

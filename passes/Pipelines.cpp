@@ -136,7 +136,7 @@ static void buildSchedule(OpPassManager &manager, const PipelineOptions &options
                           std::unique_ptr<Pass> verification) {
   SchedulePassOptions schedule;
   schedule.prefetch = Count{options.prefetch};
-  schedule.group = options.buckets == "unit"; // else each parameter is gathered by itself
+  schedule.group = options.buckets != "parameter"; // else each parameter is gathered by itself
   manager.addPass(createSchedulePass(schedule));
   // After the waits: buffers may share bytes only where streams and waits keep their lives apart.
   manager.addPass(createPlanMemoryPass());

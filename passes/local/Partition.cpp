@@ -69,12 +69,9 @@ void Partition::runOnOperation() {
                        << "', expected each or once";
     return signalPassFailure();
   }
-  auto bucket = llvm::StringSwitch<std::optional<Buckets>>(buckets)
-                    .Case("unit", Buckets::unit)
-                    .Case("parameter", Buckets::parameter)
-                    .Default(std::nullopt);
+  const std::optional<Buckets> bucket = Buckets::parse(buckets);
   if (!bucket) {
-    module.emitError() << "option 'buckets' is '" << buckets << "', expected unit or parameter";
+    module.emitError() << "option 'buckets' is '" << buckets << "', expected " << bucketsForm;
     return signalPassFailure();
   }
   for (StepOp step : steps)

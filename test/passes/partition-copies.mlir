@@ -18,7 +18,7 @@
 // RUN: bash -c 'set -e; for s in "shard=w:_,_;b:data" "strategy=zero1 shard=m:data,_" "strategy=ddp shard=v:_,fsdp;w:fsdp,data" "precision=bf16 shard=v:_,data@0"; do %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %t/model.mlir %t.compute "$s"; done'
 // RUN: not fsdp-opt %t/model.mlir --fsdp-to-local="buckets=layer" 2>&1 | FileCheck %s --check-prefix=BUCKETS
 
-// BUCKETS: error: option 'buckets' is 'layer', expected unit or parameter
+// BUCKETS: error: option 'buckets' is 'layer', expected unit, parameter or units:K with K an integer from 2 to 1024
 
 // In f32 the copy is the parameter; the update cuts its shard out of it.
 // F32: fsdp.storage @u.flat : tensor<16xf32> flat over ["fsdp"] copy tensor<21xf32> states ["momentum"]

@@ -62,11 +62,12 @@ bool ChoiceSearch::improve(llvm::ArrayRef<size_t> varied) {
   return best != before;
 }
 
-void ChoiceSearch::descend() {
+/// Changes one decision at a time, except `held`, until no change is better.
+void ChoiceSearch::descend(std::optional<size_t> held) {
   for (bool changes = true; changes;) {
     changes = false;
     for (size_t i = 0; i < problem.sizes.size(); ++i)
-      changes |= improve(i);
+      changes |= held != i && improve(i);
   }
 }
 
@@ -114,10 +115,12 @@ bool ChoiceSearch::makeFit() {
   return best != before;
 }
 
-/// Searches from `start` for a plan that no change improves; keeps it if it is better than the best
-/// plan so far.
-void ChoiceSearch::searchFrom(Point start) {
+/// Searches from `start` for a plan that no change improves, at first without changes of `held`;
+/// keeps it if it is better than the best plan so far.
+void ChoiceSearch::searchFrom(Point start, std::optional<size_t> held) {
   const Point before = std::exchange(best, std::move(start));
+  if (held)
+    descend(held);
   do
     descend();
   while (makeFit());
@@ -140,6 +143,12 @@ Point ChoiceSearch::run() {
         best = point;
     });
   searchFrom(best);
+  if (problem.leading)
+    for (size_t value = 0; value < problem.sizes[*problem.leading]; ++value) {
+      Point start = problem.defaults;
+      start[*problem.leading] = value;
+      searchFrom(start, problem.leading);
+    }
   // From the other side: the plan that needs least memory.
   auto arena = [](const auto &entry) { return entry.second ? entry.second->arena : INT64_MAX; };
   searchFrom(llvm::min_element(evaluated, [&](const auto &one, const auto &other) {

@@ -18,6 +18,9 @@ using Point = std::vector<size_t>;
 struct ChoiceProblem {
   std::vector<size_t> sizes; ///< of each decision, the number of its values; at least one
   Point defaults;
+  /// A decision of whose values each begins a search of the others, as it decides which of these
+  /// are good: whether a gather is of one unit or of several.
+  std::optional<size_t> leading = std::nullopt;
   int64_t limit = 0;      ///< bytes of a rank
   int64_t operations = 1; ///< of the model that is compiled for a plan: the work of evaluating it
   /// The costs of a plan; nothing where it is refused.
@@ -47,9 +50,9 @@ public:
 
 private:
   bool improve(llvm::ArrayRef<size_t> varied);
-  void descend();
+  void descend(std::optional<size_t> held = std::nullopt);
   bool makeFit();
-  void searchFrom(Point start);
+  void searchFrom(Point start, std::optional<size_t> held = std::nullopt);
 
   ChoiceProblem problem;
   bool exhaustive;

@@ -6,6 +6,7 @@
 #include "dialect/fsdp/FSDPDialect.h"
 #include "dialect/nn/NNDialect.h"
 #include "passes/global/Strategies.h"
+#include "passes/local/partition/StorageLayout.h"
 #include "passes/sharding/MeshAxes.h"
 #include "passes/sharding/ShardSpec.h"
 #include "tools/fsdpc/PlanCosts.h"
@@ -125,6 +126,18 @@ static std::vector<std::string> findPipelineSchedules(ModuleOp model, const ir::
                                      : std::vector<std::string>{"1f1b"};
 }
 
+/// More than one unit at once only of models with that many that may be alike.
+static std::vector<std::string> findBuckets(ModuleOp model, const ir::PipelineOptions &) {
+  std::set<StringRef> units;
+  for (auto param : model.getOps<ir::ParamOp>())
+    units.insert(param.getUnit());
+  std::vector<std::string> values = getDecision("buckets").values;
+  llvm::erase_if(values, [&](const std::string &value) {
+    return ir::Buckets::parse(value)->units > static_cast<int64_t>(units.size());
+  });
+  return values;
+}
+
 /// "gather 3.1 ms > compute 2.4 ms": the longest gather, and the computation of a step for each.
 static std::string compareGathers(const OpenDecision &, const PlanCosts &costs,
                                   const ir::PipelineOptions &) {
@@ -165,7 +178,14 @@ const std::vector<Decision> &getDecisions() {
        {"always", "never"},
        findReshards,
        explainReshard},
-      {"buckets", &Pipeline::buckets, ir::Phase::local, {"unit", "parameter"}},
+      {"buckets",
+       &Pipeline::buckets,
+       ir::Phase::local,
+       {"unit", "parameter", "units:2", "units:4"},
+       findBuckets,
+       nullptr,
+       kAutomaticWord,
+       /*leads=*/true},
       {"defer-updates", &Pipeline::deferUpdates, ir::Phase::local, {"off", "on"}},
       {"prefetch",
        &Pipeline::prefetch,

@@ -40,6 +40,7 @@ struct Decision {
   std::string (*explain)(const OpenDecision &choice, const PlanCosts &plan,
                          const Pipeline &pipeline) = nullptr;
   const char *openWord = kAutomaticWord; ///< the value while it is open
+  bool leads = false;                    ///< ChoiceProblem::leading
 
   /// The value as on the command line.
   std::string get(const Pipeline &pipeline) const;

@@ -11,6 +11,7 @@
 #include "dialect/fsdp/UpdateRule.h"
 #include "passes/CountOption.h"
 #include "passes/global/Strategies.h"
+#include "passes/local/partition/StorageLayout.h"
 #include "passes/schedule/PipelineOrder.h"
 #include "passes/sharding/ShardSpec.h"
 #include "runtime/program/Limits.h"
@@ -58,6 +59,12 @@ static std::string checkPipelineSchedule(const std::string &text) {
     return "";
   const std::string fault = ir::schedule::parsePipelineSchedule(text, schedule);
   return fault.empty() ? "" : fault + ", or auto";
+}
+
+static std::string checkBuckets(const std::string &text) {
+  return text == kAutomaticWord || ir::Buckets::parse(text)
+             ? ""
+             : base::mismatch(text, "auto, " + ir::bucketsForm.str());
 }
 
 static std::string checkRematPolicy(const std::string &text) {

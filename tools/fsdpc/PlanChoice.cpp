@@ -57,6 +57,8 @@ static PlanCandidate makeCandidate(const Point &point, llvm::ArrayRef<OpenDecisi
 static ChoiceProblem problemOf(llvm::ArrayRef<OpenDecision> open) {
   ChoiceProblem problem;
   for (const OpenDecision &choice : open) {
+    if (choice.decision->leads)
+      problem.leading = problem.sizes.size();
     problem.sizes.push_back(choice.values.size());
     // The first where the default is not a candidate.
     auto initial = llvm::find(choice.values, choice.decision->get(ir::PipelineOptions()));

@@ -1,10 +1,12 @@
 //===- PlanCompiler.cpp ---------------------------------------------------===//
 
 #include "tools/fsdpc/PlanCompiler.h"
+#include "passes/local/partition/StorageLayout.h"
 #include "tools/fsdpc/Compile.h"
 #include "tools/fsdpc/Decisions.h"
 
 #include <algorithm>
+#include <numeric>
 
 using namespace mlir;
 namespace ir = mlir::fsdp;
@@ -121,6 +123,15 @@ PlanCosts PlanCompiler::compile(const ir::PipelineOptions &pipeline) {
   facts = PlanFacts::of(scheduled, simulation.getSchedule());
   PlanCosts costs;
   costs.arena = facts.memory.arena;
+  auto ofKind = [&](ir::BufferKind kind) {
+    return facts.memory.peak.kinds[static_cast<size_t>(kind)];
+  };
+  for (ir::BufferKind kind :
+       {ir::BufferKind::parameters, ir::BufferKind::optimizer, ir::BufferKind::accumulators,
+        ir::BufferKind::gathered, ir::BufferKind::gradients})
+    costs.stored += ofKind(kind);
+  costs.saved = ofKind(ir::BufferKind::saved);
+  costs.working = ofKind(ir::BufferKind::temporaries) + ofKind(ir::BufferKind::recomputed);
   costs.hasTied = !facts.memory.tiedGradients.empty();
   costs.step = prediction.step;
   costs.computing = prediction.computing;
@@ -181,10 +192,12 @@ CompiledPlan PlanEvaluator::takeScheduled(const ir::PipelineOptions &pipeline) {
   return whole == compilers.end() ? CompiledPlan() : whole->second.takeScheduled(pipeline);
 }
 
-/// The fewest blocks of which a model has the same parts as one of many blocks: a whole group of
-/// every:2 or every:3.
+/// The fewest blocks of which a model has the same parts as one of many blocks: whole groups of
+/// every:2 or every:3, and of units that are gathered together.
 static int64_t fewestBlocks(const ir::PipelineOptions &pipeline) {
-  return pipeline.remat == "every:3" ? 3 : 2;
+  const std::optional<ir::Buckets> buckets = ir::Buckets::parse(pipeline.buckets);
+  return std::lcm<int64_t>(pipeline.remat == "every:3" ? 3 : 2,
+                           buckets ? std::max<int64_t>(buckets->units, 1) : 1);
 }
 
 bool PlanEvaluator::hasLinearArena(const ir::PipelineOptions &pipeline, const PlanCosts &estimate) {
@@ -199,22 +212,33 @@ std::optional<PlanCosts> PlanEvaluator::evaluate(const ir::PipelineOptions &pipe
   if (!estimates)
     return compile(pipeline);
   const int64_t few = fewestBlocks(pipeline), more = 2 * few;
+  if (more > model.blocks || !model.withBlocks(few) || !model.withBlocks(more))
+    return compile(pipeline);
   std::optional<PlanCosts> costs = compileBlocks(few, pipeline),
                            larger = compileBlocks(more, pipeline);
   if (!costs || !larger)
     return std::nullopt;
   const double factor = static_cast<double>(model.blocks - few) / static_cast<double>(more - few);
   auto extend = [&](double from, double to) { return from + (to - from) * factor; };
-  const double items = costs->itemsPerSecond * costs->step;
+  const double items = costs->itemsPerSecond * costs->step,
+               flops = std::max(costs->modelFlops, 1.0),
+               peak = costs->mfu * costs->step / flops; // seconds of a flop at it
   costs->exact = false;
   costs->arenaOfThree = 2 * larger->arena - costs->arena;
+  auto growth = [&](int64_t from, int64_t to) {
+    return std::max<int64_t>(0, to - from) * model.blocks / (more - few);
+  };
+  costs->stored = growth(costs->stored, larger->stored);
+  costs->saved = growth(costs->saved, larger->saved);
+  costs->arena = static_cast<int64_t>(
+      extend(static_cast<double>(costs->arena), static_cast<double>(larger->arena)));
+  costs->secondsOfBlock = (larger->step - costs->step) / static_cast<double>(more - few);
   costs->step = extend(costs->step, larger->step);
   costs->computing = extend(costs->computing, larger->computing);
   costs->exposed = std::max(0.0, extend(costs->exposed, larger->exposed));
   costs->modelFlops = extend(costs->modelFlops, larger->modelFlops);
-  costs->arena = static_cast<int64_t>(
-      extend(static_cast<double>(costs->arena), static_cast<double>(larger->arena)));
   costs->itemsPerSecond = items / costs->step;
+  costs->mfu = peak * costs->modelFlops / costs->step;
   return costs;
 }
 

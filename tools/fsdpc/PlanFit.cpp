@@ -135,6 +135,7 @@ Fitter::Fitter(const SizedModel &model, const PlanRequest *request, const Option
   if (request) {
     this->request = *request;
     this->request->best = 1;
+    this->request->takesEstimates = false;
   }
   limit = options.getMemoryLimit() ? options.getMemoryLimit()
                                    : options.findMachine(request ? request->devices : 1).memory;

@@ -3,6 +3,7 @@
 #include "tools/fsdpc/PlanSearch.h"
 #include "passes/printing/MemoryReportText.h"
 #include "tools/fsdpc/Compile.h"
+#include "tools/fsdpc/StageEstimate.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,43 +14,76 @@ namespace ir = mlir::fsdp;
 
 namespace fsdpc {
 
+/// Of a large search: the plans from which those with stages are estimated, at most, and the work
+/// of compiling the best of these: operations of the model in all microbatches, 10'000 of which
+/// take about a second.
+static constexpr size_t kEstimatedStages = 48;
+static constexpr int64_t kStageWork = 240'000;
+
 namespace {
+/// A mesh with stages and a number of microbatches, and how long a step takes, about.
+struct StagedLayout {
+  PlanSpec spec;
+  double seconds;
+};
+
 class PlanSearch {
 public:
   PlanSearch(PlanModel &model, const PlanRequest &request, const Options &options);
   PlanSearchResult run();
 
 private:
+  std::vector<RankedPlan> compileAll(PlanModel &model, PlanSpec spec,
+                                     llvm::ArrayRef<int64_t> depths) const;
   std::vector<RankedPlan> evaluate(PlanModel &model, PlanSpec spec, llvm::ArrayRef<int64_t> depths,
                                    bool estimates) const;
+  std::vector<RankedPlan> rank(PlanSpec spec, llvm::ArrayRef<int64_t> depths);
   std::optional<RankedPlan> evaluateBest(const PlanSpec &spec);
+  std::optional<RankedPlan> evaluateSchedules(PlanSpec spec);
   std::optional<RankedPlan> evaluateWith(PlanSpec spec, const std::string &remat);
   std::optional<RankedPlan> compile(PlanModel &model, const RankedPlan &plan) const;
   void searchAll(PlanSpec spec);
   void searchFitting(std::optional<RankedPlan> plan);
   void searchRanked();
-  /// Whether there are more microbatches than samples of a rank.
-  bool isTooFine(const PlanSpec &spec) const {
-    return totals.samples && spec.batchShards() * spec.accumulate > totals.samples;
+  std::vector<StagedLayout> orderStaged() const;
+  void searchStaged();
+  std::vector<int64_t> microbatchesOf(const PlanSpec &spec) const {
+    return findMicrobatches(spec, request, accumulations, totals);
   }
-  int64_t countPlans() const;
+  int64_t countPlans(bool staged) const;
+  bool compilesAll(const PlanSpec &spec) const {
+    return spec.hasStages() ? compilesStages : compilesWhole;
+  }
+  const std::vector<int64_t> &rankedDepths(const PlanSpec &spec) const {
+    return compilesAll(spec) ? depths : ranked;
+  }
+  double boundComputing(double flops) const;
   double boundTime(const PlanSpec &spec) const;
   double threshold() const;
+  int64_t workOf(const PlanSpec &spec) const;
+  bool canCompile(const RankedPlan &plan) const;
+  void keep(const std::optional<RankedPlan> &plan);
   void confirm();
   void refineDepths();
 
   PlanModel &model;
+  const PlanRequest &request;
   const Options &options;
   ModelTotals totals;
   ir::cost::Machine machine;
   int64_t devices;
   size_t wanted; ///< of the best plans
   std::vector<PlanSpec> layouts;
-  std::vector<std::string> remats;
+  std::vector<std::string> remats, schedules;
   std::vector<int64_t> accumulations, depths;
-  std::vector<int64_t> ranked; ///< the depths with which every plan is tried
+  std::vector<int64_t> ranked; ///< the depths with which plans are tried, unless all are
+  /// Whether every plan without stages is compiled, and every plan with stages.
+  bool compilesWhole = false, compilesStages = false;
   bool choosesTied;
   bool extrapolates = false;
+  int64_t stageWork = 0; ///< of compiling plans with stages, until now
+  /// The costs of plans without stages, from which those with stages are estimated, by plan.
+  std::map<std::string, std::vector<RankedPlan>> unstaged;
   double modelFlops = 0; ///< of all ranks, once a plan was compiled
   std::vector<RankedPlan> fitting;
   PlanSearchResult result;
@@ -57,32 +91,65 @@ private:
 } // namespace
 
 PlanSearch::PlanSearch(PlanModel &model, const PlanRequest &request, const Options &options)
-    : model(model), options(options), totals(measureModel(model.module, options)),
+    : model(model), request(request), options(options),
+      totals(measureModel(model.module, model.name, options)),
       machine(options.findMachine(request.devices)), devices(request.devices), wanted(request.best),
       layouts(findLayouts(request, options, totals, machine)), remats(findRemats(request, options)),
+      schedules(findSchedules(request, options)),
       accumulations(findAccumulations(request, options)), depths(findDepths(request, options)),
       choosesTied(!request.fixesTied) {
   result.limit = options.getMemoryLimit() ? options.getMemoryLimit() : machine.memory;
   result.machine = machine.name;
-  result.contextOption = options.getContextOption();
-  if (!result.contextOption.empty() && !totals.hasPositions)
-    throw UsageError(result.contextOption +
-                     " applies to sequences, got a model without positions; leave it out");
+  if (const std::string option = options.getContextOption(); !option.empty()) {
+    if (!totals.hasPositions)
+      throw UsageError(option +
+                       " applies to sequences, got a model without positions; leave it out");
+    result.axisOptions.emplace_back(option, "context");
+  }
+  if (request.fixesSchedule)
+    result.axisOptions.emplace_back(options.getPipelineOption(), "pipeline");
+  llvm::erase_if(layouts, [&](const PlanSpec &spec) {
+    return spec.hasStages() && microbatchesOf(spec).empty();
+  });
+}
+
+/// The work of compiling a plan with stages, whose program has all microbatches of a step.
+int64_t PlanSearch::workOf(const PlanSpec &spec) const {
+  return spec.hasStages() ? countOperations(model.module) * spec.accumulate : 0;
 }
 
 static bool isFaster(const RankedPlan &one, const RankedPlan &other) {
   return one.step < other.step;
 }
 
-/// Of the layouts, but for tied gradients.
-int64_t PlanSearch::countPlans() const {
-  size_t count = 0;
-  for (PlanSpec spec : layouts)
-    for (int64_t accumulate : accumulations) {
-      spec.accumulate = accumulate;
-      count += isTooFine(spec) ? 0 : remats.size() * depths.size();
+/// Of the layouts with or without stages, but for tied gradients. Those with stages count for each
+/// microbatch, as in the work of compiling them.
+int64_t PlanSearch::countPlans(bool staged) const {
+  int64_t count = 0;
+  for (const PlanSpec &spec : layouts)
+    if (spec.hasStages() == staged)
+      for (int64_t accumulate : microbatchesOf(spec))
+        count += staged ? accumulate * static_cast<int64_t>(schedules.size()) : 1;
+  return count * static_cast<int64_t>(remats.size() * depths.size());
+}
+
+/// The exact costs of `spec` with each of `depths`, except those that the compiler refuses. Stages
+/// that are not known are cut by the times of the units.
+std::vector<RankedPlan> PlanSearch::compileAll(PlanModel &model, PlanSpec spec,
+                                               llvm::ArrayRef<int64_t> depths) const {
+  if (spec.hasStages() && spec.stages.empty()) {
+    ScopedDiagnosticHandler silence(model.module.getContext(),
+                                    [](Diagnostic &) { return success(); });
+    try {
+      spec.prefetch = depths.front();
+      if (std::optional<TimedStages> timed =
+              timeStages(model.module, model.name, spec.mesh, spec.apply(options)))
+        spec.stages = timed->sizes;
+    } catch (const std::runtime_error &) {
+      return {};
     }
-  return static_cast<int64_t>(count);
+  }
+  return evaluate(model, spec, depths, /*estimates=*/false);
 }
 
 /// The costs of `spec` with each of `depths`, except those that the compiler refuses.
@@ -98,10 +165,30 @@ std::vector<RankedPlan> PlanSearch::evaluate(PlanModel &model, PlanSpec spec,
   return plans;
 }
 
+/// The costs by which plans are compared: exact in a small search, else estimates where the model
+/// or a pipeline has them.
+std::vector<RankedPlan> PlanSearch::rank(PlanSpec spec, llvm::ArrayRef<int64_t> depths) {
+  if (!spec.hasStages())
+    return evaluate(model, spec, depths, extrapolates && !compilesWhole);
+  if (compilesAll(spec))
+    return compileAll(model, spec, depths);
+  const PlanSpec base = spec.withoutStages();
+  auto [entry, isNew] = unstaged.try_emplace(base.describe() + std::to_string(depths.size()));
+  if (isNew)
+    entry->second = evaluate(model, base, depths, extrapolates);
+  std::vector<RankedPlan> plans;
+  for (const RankedPlan &whole : entry->second) {
+    spec.prefetch = whole.spec.prefetch;
+    if (std::optional<PlanCosts> costs = estimateStages(spec, whole, totals.units, model.blocks))
+      plans.push_back({*costs, spec});
+  }
+  return plans;
+}
+
 /// The fastest depth that fits, otherwise the one that needs the least memory. Adds it to the plans
 /// that fit, or to those that do not.
 std::optional<RankedPlan> PlanSearch::evaluateBest(const PlanSpec &spec) {
-  std::vector<RankedPlan> plans = evaluate(model, spec, ranked, extrapolates);
+  std::vector<RankedPlan> plans = rank(spec, rankedDepths(spec));
   if (plans.empty())
     return std::nullopt;
   RankedPlan best = plans.front();
@@ -113,15 +200,18 @@ std::optional<RankedPlan> PlanSearch::evaluateBest(const PlanSpec &spec) {
   return best;
 }
 
-/// No plan like this is faster: its communication, and the flops of the model at the best rate of a
-/// product.
-double PlanSearch::boundTime(const PlanSpec &spec) const {
+/// Seconds for `flops` of all ranks at the best rate of a product, at least.
+double PlanSearch::boundComputing(double flops) const {
   double rate = machine.loopFlops;
   for (const auto &[kind, curve] : machine.products)
     for (int64_t extent = 1; extent <= 1 << 20; extent *= 2)
       rate = std::max(rate, curve.at(static_cast<double>(extent)));
-  return std::max(boundCommunication(spec, options, totals, machine),
-                  modelFlops / static_cast<double>(devices) / (1.01 * rate));
+  return flops / static_cast<double>(devices) / (1.01 * rate);
+}
+
+/// No plan like this is faster: its communication, and the flops of the model.
+double PlanSearch::boundTime(const PlanSpec &spec) const {
+  return std::max(boundCommunication(spec, options, totals, machine), boundComputing(modelFlops));
 }
 
 /// Seconds of the last of the requested fastest plans so far; infinite if there are fewer.
@@ -135,23 +225,38 @@ double PlanSearch::threshold() const {
   return steps[wanted - 1];
 }
 
+/// The best of evaluateBest with each schedule, if there are stages.
+std::optional<RankedPlan> PlanSearch::evaluateSchedules(PlanSpec spec) {
+  if (!spec.hasStages())
+    return evaluateBest(spec);
+  std::optional<RankedPlan> best;
+  for (const std::string &schedule : schedules) {
+    // What backward recomputes is kept for the gradients of weights: slower, and no smaller.
+    if (!compilesAll(spec) && schedule == "zb" && spec.remat != "none" && schedules.size() > 1)
+      continue;
+    spec.schedule = schedule;
+    if (std::optional<RankedPlan> plan = evaluateBest(spec);
+        plan && (!best || isBetter(*plan, *best, result.limit)))
+      best = plan;
+  }
+  return best;
+}
+
 /// Evaluates `spec` with `remat`, and with reductions of tied gradients that are merged.
 std::optional<RankedPlan> PlanSearch::evaluateWith(PlanSpec spec, const std::string &remat) {
   spec.remat = remat;
-  std::optional<RankedPlan> plan = evaluateBest(spec);
+  std::optional<RankedPlan> plan = evaluateSchedules(spec);
   if (plan && plan->hasTied && choosesTied) {
     spec.tied = "once";
-    evaluateBest(spec);
+    evaluateSchedules(spec);
   }
   return plan;
 }
 
 /// Tries all microbatches and rematerializations that the lower bounds do not exclude.
 void PlanSearch::searchAll(PlanSpec spec) {
-  for (int64_t accumulate : accumulations) {
+  for (int64_t accumulate : microbatchesOf(spec)) {
     spec.accumulate = accumulate;
-    if (isTooFine(spec))
-      return;
     if (const double bound = boundTime(spec); bound > threshold()) {
       result.bounded.push_back({spec, 0, bound});
       return;
@@ -175,9 +280,9 @@ void PlanSearch::searchFitting(std::optional<RankedPlan> plan) {
     return found == arenas.end() ||
            shards + (found->second - shards) / (spec.accumulate / fewest) <= result.limit;
   };
-  for (int64_t accumulate : accumulations) {
+  for (int64_t accumulate : microbatchesOf(spec)) {
     spec.accumulate = accumulate;
-    if (isTooFine(spec) || boundTime(spec) > threshold())
+    if (boundTime(spec) > threshold())
       return;
     if (accumulate != fewest && mayFit(remats.front()))
       plan = evaluateWith(spec, remats.front());
@@ -204,9 +309,10 @@ void PlanSearch::searchFitting(std::optional<RankedPlan> plan) {
 void PlanSearch::searchRanked() {
   std::vector<RankedPlan> tooLarge;
   for (PlanSpec spec : layouts) {
-    spec.accumulate = accumulations.front();
-    if (isTooFine(spec))
+    const std::vector<int64_t> microbatches = microbatchesOf(spec);
+    if (spec.hasStages() || microbatches.empty())
       continue;
+    spec.accumulate = microbatches.front();
     std::optional<RankedPlan> plan = evaluateWith(spec, remats.front());
     if (plan && plan->arena > result.limit)
       tooLarge.push_back(*plan);
@@ -216,12 +322,79 @@ void PlanSearch::searchRanked() {
     searchFitting(plan);
 }
 
+/// Meshes with stages and their microbatches, the most promising first: as if computation took as
+/// long as in the fastest plan without stages, or without what that plan recomputes, at most a
+/// third of forward and backward, and communication as long as its lower bound. Without those that
+/// this excludes.
+std::vector<StagedLayout> PlanSearch::orderStaged() const {
+  double flops = 0; // of forward
+  for (const UnitWork &unit : totals.units)
+    flops += unit.flops;
+  double computing = boundComputing(3 * flops);
+  if (auto fastest = llvm::min_element(fitting, isFaster); fastest != fitting.end())
+    computing = fastest->computing * (fastest->spec.remat == "none" ? 1 : 0.75);
+  std::vector<StagedLayout> staged;
+  for (PlanSpec spec : layouts)
+    if (spec.hasStages())
+      for (int64_t accumulate : microbatchesOf(spec)) {
+        spec.accumulate = accumulate;
+        double idle = HUGE_VAL;
+        for (const std::string &schedule : schedules) {
+          spec.schedule = schedule;
+          idle = std::min(idle, idleOf(spec));
+        }
+        spec.schedule.clear();
+        const double seconds = std::max(boundTime(spec), computing * (1 + idle));
+        if (seconds <= threshold() && boundMemory(spec, options, totals) <= result.limit)
+          staged.push_back({spec, seconds});
+      }
+  // As if nothing of the communication were hidden: with more microbatches there is more of it.
+  auto sum = [&](const StagedLayout &layout) {
+    return layout.seconds + boundCommunication(layout.spec, options, totals, machine);
+  };
+  llvm::stable_sort(staged, [&](const StagedLayout &one, const StagedLayout &other) {
+    return sum(one) < sum(other);
+  });
+  return staged;
+}
+
+/// Estimates the most promising plans with stages; those with recomputation only where others do
+/// not fit, the one that needs the least memory first.
+void PlanSearch::searchStaged() {
+  for (const StagedLayout &layout : orderStaged()) {
+    if (unstaged.size() >= kEstimatedStages || layout.seconds > threshold()) {
+      ++result.untried;
+      continue;
+    }
+    std::optional<RankedPlan> plan = evaluateWith(layout.spec, remats.front());
+    if (!plan || plan->arena <= result.limit || remats.size() == 1)
+      continue;
+    const bool hasFull = llvm::is_contained(remats, "full");
+    if (hasFull)
+      if (plan = evaluateWith(layout.spec, "full"); !plan || plan->arena > result.limit)
+        continue;
+    for (const std::string &remat : llvm::ArrayRef(remats).drop_front())
+      if (remat != "full")
+        evaluateWith(layout.spec, remat);
+  }
+}
+
 /// `plan` as it is, not estimated; nothing where the compiler refuses it.
 std::optional<RankedPlan> PlanSearch::compile(PlanModel &model, const RankedPlan &plan) const {
   if (plan.exact)
     return plan;
-  std::vector<RankedPlan> exact = evaluate(model, plan.spec, {plan.spec.prefetch}, false);
+  std::vector<RankedPlan> exact = compileAll(model, plan.spec, {plan.spec.prefetch});
   return exact.empty() ? std::nullopt : std::optional<RankedPlan>(exact.front());
+}
+
+/// Whether the work of compiling `plan` is within that of a search.
+bool PlanSearch::canCompile(const RankedPlan &plan) const {
+  return plan.exact || !plan.spec.hasStages() || stageWork + workOf(plan.spec) <= kStageWork;
+}
+
+void PlanSearch::keep(const std::optional<RankedPlan> &plan) {
+  if (plan)
+    (plan->arena <= result.limit ? result.best : result.tooLarge).push_back(*plan);
 }
 
 /// Replaces the best estimates by exact plans. Two are compiled at once, never more than requested,
@@ -232,21 +405,29 @@ void PlanSearch::confirm() {
   if (extrapolates)
     copy = copyInto(context, model.module);
   PlanModel other(copy.get(), model.name);
-  auto take = [&](std::optional<RankedPlan> plan) {
-    if (plan)
-      (plan->arena <= result.limit ? result.best : result.tooLarge).push_back(*plan);
-  };
   llvm::ArrayRef<RankedPlan> rest = fitting;
-  while (!rest.empty() && result.best.size() < wanted) {
-    std::future<std::optional<RankedPlan>> second;
-    if (extrapolates && rest.size() > 1 && result.best.size() + 1 < wanted)
-      second = std::async(std::launch::async, [&, plan = rest[1]] { return compile(other, plan); });
-    take(compile(model, rest.front()));
-    rest = rest.drop_front();
-    if (second.valid()) {
-      take(second.get());
+  // The next plan, unless compiling it is too much work: then its estimate is kept.
+  auto next = [&]() -> const RankedPlan * {
+    for (; !rest.empty() && result.best.size() < wanted; rest = rest.drop_front()) {
+      if (!canCompile(rest.front())) {
+        (request.takesEstimates ? result.best : result.losing).push_back(rest.front());
+        continue;
+      }
+      const RankedPlan *plan = &rest.front();
+      stageWork += plan->exact ? 0 : workOf(plan->spec);
       rest = rest.drop_front();
+      return plan;
     }
+    return nullptr;
+  };
+  while (const RankedPlan *first = next()) {
+    std::future<std::optional<RankedPlan>> second;
+    if (extrapolates && result.best.size() + 1 < wanted)
+      if (const RankedPlan *plan = next())
+        second = std::async(std::launch::async, [&, plan] { return compile(other, *plan); });
+    keep(compile(model, *first));
+    if (second.valid())
+      keep(second.get());
   }
   llvm::append_range(result.losing, rest);
 }
@@ -254,17 +435,18 @@ void PlanSearch::confirm() {
 /// Tries the depths that were not ranked with the fastest plan: all, or of estimated plans those
 /// that are faster by their estimates, until one is.
 void PlanSearch::refineDepths() {
-  if (ranked.size() == depths.size() || result.best.empty())
+  if (result.best.empty() || rankedDepths(result.best.front().spec).size() == depths.size())
     return;
   RankedPlan &best = result.best.front();
-  std::vector<RankedPlan> plans = evaluate(model, best.spec, depths, extrapolates);
+  std::vector<RankedPlan> plans = rank(best.spec, depths);
   llvm::stable_sort(plans, isFaster);
+  const bool estimates = extrapolates || best.spec.hasStages();
   for (RankedPlan &plan : plans) {
-    if (extrapolates && plan.spec.prefetch == best.spec.prefetch)
+    if (estimates && (plan.spec.prefetch == best.spec.prefetch || !canCompile(plan)))
       return;
-    if (extrapolates &&
-        static_cast<double>(plan.arena) >
-            1.01 * static_cast<double>(result.limit)) // estimates of arenas are closer
+    plan.spec.stages = best.spec.stages;
+    if (estimates && static_cast<double>(plan.arena) >
+                         1.01 * static_cast<double>(result.limit)) // estimates of arenas are closer
       continue;
     if (!plan.exact)
       if (std::optional<RankedPlan> exact = compile(model, plan))
@@ -283,19 +465,24 @@ PlanSearchResult PlanSearch::run() {
       result.bounded.push_back({spec, memory, 0});
     return memory > result.limit;
   });
-  result.exhaustive = countPlans() * countOperations(model.module) <= kExhaustiveWork;
+  const int64_t operations = countOperations(model.module);
+  compilesWhole = countPlans(/*staged=*/false) * operations <= kExhaustiveWork;
+  compilesStages = countPlans(/*staged=*/true) * operations <= kExhaustiveWork;
+  result.exhaustive = compilesWhole && compilesStages;
   extrapolates = !result.exhaustive && model.isEstimable();
-  ranked = result.exhaustive || !llvm::is_contained(depths, 1) ? depths : std::vector<int64_t>{1};
+  ranked = llvm::is_contained(depths, 1) ? std::vector<int64_t>{1} : depths;
   llvm::stable_sort(layouts, [&](const PlanSpec &one, const PlanSpec &other) {
     return boundTime(one) < boundTime(other);
   });
   for (PlanSpec &spec : layouts)
     spec.tied = options.pipeline.tiedGradients;
-  if (result.exhaustive)
-    for (const PlanSpec &spec : layouts)
-      searchAll(spec);
-  else
+  if (!compilesWhole)
     searchRanked();
+  for (const PlanSpec &spec : layouts)
+    if (compilesAll(spec))
+      searchAll(spec);
+  if (!compilesStages)
+    searchStaged();
   if (fitting.empty() && result.tooLarge.empty() && !layouts.empty()) {
     // All were refused; the first diagnostic explains why.
     PlanSpec first = layouts.front();
@@ -315,6 +502,19 @@ PlanSearchResult PlanSearch::run() {
   return std::move(result);
 }
 
+static std::string explainNoMesh(const std::string &devices,
+                                 llvm::ArrayRef<std::pair<std::string, std::string>> axisOptions) {
+  std::string text = "no mesh of " + devices, leave;
+  for (const auto &[option, axis] : axisOptions) {
+    text += (leave.empty() ? " with an axis '" : " and an axis '") + axis + "'";
+    leave += (leave.empty() ? ", or leave " : " and ") + option.substr(0, option.find('='));
+  }
+  return text +
+         " suits the strategy and the batch; give fewer devices, a larger batch, or another "
+         "--strategy" +
+         leave + (leave.empty() ? "" : " out");
+}
+
 std::string PlanSearchResult::explainNone(const PlanRequest &request) const {
   const std::string devices = std::to_string(request.devices) + " devices";
   std::string least;
@@ -327,12 +527,7 @@ std::string PlanSearchResult::explainNone(const PlanRequest &request) const {
                               return one.memory < other.memory;
                             })->memory);
   else
-    return "no mesh of " + devices + (contextOption.empty() ? "" : " with an axis 'context'") +
-           " suits the strategy and the batch; give fewer devices, a larger batch, or another "
-           "--strategy" +
-           (contextOption.empty()
-                ? ""
-                : ", or leave " + contextOption.substr(0, contextOption.find('=')) + " out");
+    return explainNoMesh(devices, axisOptions);
   return "no plan on " + devices + " fits the limit of " + ir::formatBytes(limit) + least +
          "; give more --devices, or a smaller model, batch or context";
 }

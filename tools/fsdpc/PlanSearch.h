@@ -2,7 +2,8 @@
 // Searches the plans of PlanSpace.h. Small searches compile every plan that the lower bounds do not
 // exclude. In others a plan that fits ends the search for plans with more recomputation and more
 // microbatches; of models whose number of blocks is an option, candidates are ranked on models of
-// few blocks, and the best ones compiled exactly.
+// few blocks, and the best ones compiled exactly. Pipelines are ranked by the plans of one of their
+// stages (StageEstimate.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,15 +28,17 @@ struct BoundedPlan {
 };
 
 struct PlanSearchResult {
-  std::vector<RankedPlan>
-      best; ///< at most PlanRequest::best that fit, all exact, the fastest first
+  /// At most PlanRequest::best that fit, the fastest first; all exact, but for pipelines of large
+  /// models, which take long to compile, if the request takes estimates.
+  std::vector<RankedPlan> best;
   std::vector<RankedPlan> losing;   ///< others that fit, the fastest first
   std::vector<RankedPlan> tooLarge; ///< the smallest excess first
   std::vector<BoundedPlan> bounded;
   int64_t limit = 0;
   bool exhaustive = false;
-  std::string contextOption; ///< the option for which only meshes with axis `context` were
-                             ///< compared; "" without one
+  size_t untried = 0; ///< plans with stages whose time no estimate was made of
+  /// The options for which only meshes with an axis were compared, and the axes.
+  std::vector<std::pair<std::string, std::string>> axisOptions;
   std::string machine;
 
   /// Why `best` is empty.

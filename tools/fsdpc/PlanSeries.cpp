@@ -23,6 +23,7 @@ public:
       : model(model), request(request), reference(request.getReferenceDevices()), options(options),
         command(command) {
     this->request.best = kCompiledPlans;
+    this->request.takesEstimates = false;
   }
   PlanSeriesResult run();
 

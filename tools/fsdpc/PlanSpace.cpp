@@ -4,14 +4,17 @@
 #include "base/Options.h"
 #include "base/PrintableText.h"
 #include "dialect/fsdp/AxisParts.h"
+#include "dialect/fsdp/AxisRoles.h"
 #include "dialect/fsdp/UpdateRule.h"
 #include "passes/cost/Collectives.h"
 #include "passes/global/PositionClass.h"
 #include "passes/global/Strategies.h"
+#include "passes/schedule/PipelineOrder.h"
 #include "tools/fsdpc/Decisions.h"
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 using namespace mlir;
 namespace ir = mlir::fsdp;
@@ -19,7 +22,7 @@ namespace ir = mlir::fsdp;
 namespace fsdpc {
 
 static constexpr const char *kData = "data", *kFsdp = "fsdp", *kContext = "context",
-                            *kTensor = "tensor";
+                            *kTensor = "tensor", *kPipeline = "pipeline";
 
 //===----------------------------------------------------------------------===//
 // The request
@@ -43,8 +46,9 @@ static std::string parseRising(const std::string &text, base::IntegerRange<int64
 
 const std::vector<std::string> &PlanRequest::getChosenOptions() {
   static const std::vector<std::string> names = {
-      "--mesh",    "--strategy", "--tied-gradients", "--remat",   "--accumulate",  "--prefetch",
-      "--devices", "--machine",  "--memory-limit",   "--scaling", "--batch-sweep", "--svg"};
+      "--mesh",         "--strategy", "--tied-gradients",   "--remat",   "--accumulate",
+      "--prefetch",     "--devices",  "--machine",          "--scaling", "--batch-sweep",
+      "--memory-limit", "--svg",      "--pipeline-schedule"};
   return names;
 }
 
@@ -81,9 +85,10 @@ void PlanRequest::apply(const CLI::App &app, Options &options) {
   if (isGiven("--mesh"))
     throw UsageError("plan chooses the mesh, got --mesh=" + base::inQuotes(options.mesh) +
                      "; give --devices alone, or leave 'plan' out");
-  if (const std::string option = options.getPipelineOption(); !option.empty())
-    throw UsageError("plan searches no meshes with the axis 'pipeline', got " + option +
-                     "; leave it out, or leave 'plan' out and give --mesh with the axis");
+  if (options.pipeline.stages != ir::PipelineOptions().stages)
+    throw UsageError(
+        "plan chooses the stages of each mesh, got --stages=" + options.pipeline.stages +
+        "; leave it out, or leave 'plan' out and give --mesh with the axis 'pipeline'");
   fixesStrategy = isGiven("--strategy");
   fixesTied = isGiven("--tied-gradients");
   auto isFixed = [&](const char *option) {
@@ -92,6 +97,10 @@ void PlanRequest::apply(const CLI::App &app, Options &options) {
   fixesRemat = isFixed("remat");
   fixesAccumulate = isFixed("accumulate");
   fixesPrefetch = isFixed("prefetch");
+  fixesSchedule = isFixed("pipeline-schedule");
+  if (fixesSchedule && options.pipeline.generate)
+    throw UsageError("--pipeline-schedule applies to meshes with the axis 'pipeline', and programs "
+                     "for these have no --generate; leave one of them out");
   for (const Decision &decision : getDecisions())
     if (const std::string name = std::string("--") + decision.option;
         decision.isOpen(options.pipeline) && !llvm::is_contained(getChosenOptions(), name))
@@ -114,10 +123,30 @@ int64_t PlanSpec::sizeOf(llvm::StringRef axis) const {
   return 1;
 }
 
+int64_t PlanSpec::stageRanks() const { return sizeOf(kPipeline); }
+
+int64_t PlanSpec::countStages() const {
+  ir::schedule::PipelineSchedule parsed;
+  ir::schedule::parsePipelineSchedule(schedule, parsed);
+  return stageRanks() * parsed.chunks;
+}
+
+PlanSpec PlanSpec::withoutStages() const {
+  PlanSpec plan = *this;
+  llvm::erase_if(plan.mesh, [](const auto &axis) { return axis.first == kPipeline; });
+  if (plan.mesh.empty())
+    plan.mesh.emplace_back(kFsdp, 1);
+  plan.schedule.clear();
+  plan.stages.clear();
+  return plan;
+}
+
 std::string PlanSpec::describe() const {
   return "--mesh=" + ::fsdpc::describe(mesh) + " --strategy=" + strategy +
          " --tied-gradients=" + tied + " --remat=" + remat +
-         " --accumulate=" + std::to_string(accumulate) + " --prefetch=" + std::to_string(prefetch);
+         " --accumulate=" + std::to_string(accumulate) + " --prefetch=" + std::to_string(prefetch) +
+         (schedule.empty() ? "" : " --pipeline-schedule=" + schedule) +
+         (stages.empty() ? "" : " --stages=" + listStages(stages));
 }
 
 Options PlanSpec::apply(const Options &options) const {
@@ -128,11 +157,14 @@ Options PlanSpec::apply(const Options &options) const {
   own.pipeline.remat = remat;
   own.pipeline.accumulate = accumulate;
   own.pipeline.prefetch = prefetch;
+  const ir::PipelineOptions initial;
+  own.pipeline.pipelineSchedule = schedule.empty() ? initial.pipelineSchedule : schedule;
+  own.pipeline.stages = stages.empty() ? initial.stages : listStages(stages);
   own.strategyGiven = true;
   return own;
 }
 
-ModelTotals measureModel(ModuleOp model, const Options &options) {
+ModelTotals measureModel(ModuleOp model, const std::string &name, const Options &options) {
   ModelTotals totals;
   auto isTensor = [](ArrayAttr axes) {
     return llvm::any_of(axes.getAsRange<StringAttr>(),
@@ -173,14 +205,20 @@ ModelTotals measureModel(ModuleOp model, const Options &options) {
     totals.states = llvm::count_if(optimizer.getUpdateRule().states,
                                    [](const auto &state) { return state.with.empty(); });
   }
+  PlanSpec replicated;
+  replicated.strategy = "ddp";
+  if (!options.pipeline.generate)
+    totals.units = findUnitWork(model, name, replicated.apply(options));
   return totals;
 }
 
-std::vector<PlanSpec> findLayouts(const PlanRequest &request, const Options &options,
-                                  const ModelTotals &model, const ir::cost::Machine &machine) {
+/// The layouts of `devices` without stages.
+static std::vector<PlanSpec> findWhole(int64_t devices, const PlanRequest &request,
+                                       const Options &options, const ModelTotals &model,
+                                       const ir::cost::Machine &machine) {
   std::vector<PlanSpec> layouts;
   const int64_t inner = machine.links.empty() ? 0 : machine.links.front().ranks;
-  const int64_t node = inner ? std::min(inner, request.devices) : request.devices;
+  const int64_t node = inner ? std::min(inner, devices) : devices;
   auto add = [&](int64_t data, int64_t fsdp, int64_t context, int64_t tensor) {
     PlanSpec plan;
     for (auto [name, size] :
@@ -193,7 +231,7 @@ std::vector<PlanSpec> findLayouts(const PlanRequest &request, const Options &opt
       return;
     const std::string given = request.fixesStrategy ? options.pipeline.strategy : "";
     std::vector<std::string> strategies = {"zero1", "zero2", data > 1 ? "hsdp" : "fsdp"};
-    if (request.devices == 1)
+    if (devices == 1)
       strategies = {given.empty() ? "fsdp" : given};
     else if (fsdp == 1 && (context == 1 || given == "ddp"))
       strategies = {"ddp"};
@@ -211,21 +249,44 @@ std::vector<PlanSpec> findLayouts(const PlanRequest &request, const Options &opt
   auto addStored = [&](int64_t context, int64_t tensor) {
     if (onlyContext && context == 1)
       return;
-    const int64_t rest = request.devices / context / tensor;
+    const int64_t rest = devices / context / tensor;
     for (int64_t fsdp = rest; fsdp >= 1; --fsdp)
       if (rest % fsdp == 0)
         add(rest / fsdp, fsdp, context, tensor);
   };
   for (int64_t tensor = 1; tensor <= (model.usesTensor ? node : 1); ++tensor) {
-    if (request.devices % tensor != 0 || node % tensor != 0)
+    if (devices % tensor != 0 || node % tensor != 0)
       continue;
     addStored(1, tensor);
-    const int64_t rest = request.devices / tensor;
+    const int64_t rest = devices / tensor;
     // Beyond a node only where there are fewer samples than devices.
     const bool isShort = model.samples && model.samples < rest;
     for (int64_t context = 2; model.hasPositions && context <= rest; ++context)
       if (rest % context == 0 && (isShort || node % (context * tensor) == 0))
         addStored(context, tensor);
+  }
+  return layouts;
+}
+
+std::vector<PlanSpec> findLayouts(const PlanRequest &request, const Options &options,
+                                  const ModelTotals &model, const ir::cost::Machine &machine) {
+  std::vector<PlanSpec> layouts;
+  if (!request.fixesSchedule)
+    layouts = findWhole(request.devices, request, options, model, machine);
+  const auto units = static_cast<int64_t>(model.units.size());
+  for (int64_t ranks = 2; ranks <= std::min(request.devices, units); ++ranks) {
+    if (request.devices % ranks != 0)
+      continue;
+    for (PlanSpec plan : findWhole(request.devices / ranks, request, options, model, machine)) {
+      if (ranks == request.devices) { // nothing is left to split
+        if (request.fixesStrategy && options.pipeline.strategy != "ddp")
+          continue;
+        plan.strategy = "ddp";
+        plan.mesh.clear();
+      }
+      plan.mesh.insert(plan.mesh.begin(), {kPipeline, ranks});
+      layouts.push_back(std::move(plan));
+    }
   }
   return layouts;
 }
@@ -253,13 +314,37 @@ std::vector<int64_t> findDepths(const PlanRequest &request, const Options &optio
                                : countsOf("prefetch");
 }
 
+std::vector<std::string> findSchedules(const PlanRequest &request, const Options &options) {
+  if (request.fixesSchedule)
+    return {options.pipeline.pipelineSchedule};
+  std::vector<std::string> schedules = getDecision("pipeline-schedule").values;
+  llvm::erase(schedules, "gpipe"); // as long as 1f1b, and never smaller
+  return schedules;
+}
+
+std::vector<int64_t> findMicrobatches(const PlanSpec &plan, const PlanRequest &request,
+                                      llvm::ArrayRef<int64_t> accumulations,
+                                      const ModelTotals &model) {
+  const int64_t ranks = plan.stageRanks();
+  std::set<int64_t> counts(accumulations.begin(), accumulations.end());
+  if (!request.fixesAccumulate && ranks > 1)
+    counts.insert({ranks, 2 * ranks, 4 * ranks});
+  std::vector<int64_t> values(counts.begin(), counts.end());
+  llvm::erase_if(values, [&](int64_t count) {
+    return count < ranks || (ranks > 1 && count > kMaxPipelineMicrobatches) ||
+           (model.samples && plan.batchShards() * count > model.samples);
+  });
+  return values;
+}
+
 //===----------------------------------------------------------------------===//
 // Lower bounds
 //===----------------------------------------------------------------------===//
 
 int64_t boundMemory(const PlanSpec &plan, const Options &options, const ModelTotals &model) {
   const ir::Strategy &strategy = *ir::findStrategy(plan.strategy);
-  const auto tensor = static_cast<double>(plan.sizeOf(kTensor));
+  // The largest stage has at least the mean of all.
+  const auto tensor = static_cast<double>(plan.sizeOf(kTensor) * plan.stageRanks());
   auto shards = [&](bool split) {
     if (model.isPlaced)
       return tensor * static_cast<double>(plan.batchShards() * plan.sizeOf(kContext));
@@ -268,7 +353,12 @@ int64_t boundMemory(const PlanSpec &plan, const Options &options, const ModelTot
   const double parameters = (model.trainable + model.frozen) / shards(strategy.splitsParameter);
   const double states =
       static_cast<double>(model.states) * model.trainable / shards(strategy.splitsState);
-  return static_cast<int64_t>((parameters + states) * model.elementBytes);
+  // Of several microbatches gradients are added up.
+  const double width =
+      std::min(model.elementBytes, options.pipeline.reducePrecision == "bf16" ? 2.0 : 4.0);
+  const double sums =
+      plan.accumulate > 1 ? width * model.trainable / shards(strategy.splitsGradient) : 0;
+  return static_cast<int64_t>((parameters + states) * model.elementBytes + sums);
 }
 
 /// The ranks `count` of them, one every `stride`.
@@ -287,7 +377,7 @@ double boundCommunication(const PlanSpec &plan, const Options &options, const Mo
   const int64_t tensor = plan.sizeOf(kTensor);
   auto bytes = [&](double elements, const std::string &precision) {
     const double width = std::min(model.elementBytes, precision == "bf16" ? 2.0 : 4.0);
-    return elements / static_cast<double>(tensor) * width;
+    return elements / static_cast<double>(tensor * plan.stageRanks()) * width;
   };
   const double gradients = bytes(model.trainable, options.pipeline.reducePrecision);
   if (!strategy.splits())

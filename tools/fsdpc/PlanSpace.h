@@ -8,13 +8,15 @@
 #define TOOLS_FSDPC_PLANSPACE_H
 
 #include "tools/fsdpc/Options.h"
+#include "tools/fsdpc/StageChoice.h"
 
 namespace fsdpc {
 
 /// The request to `plan`, besides the options of the compiler.
 struct PlanRequest {
   int64_t devices = 0;
-  size_t best = 10; ///< plans that are wanted
+  size_t best = 10;           ///< plans that are wanted
+  bool takesEstimates = true; ///< of pipelines, among these
   /// The numbers of devices of --scaling, and the batches of --batch-sweep, both rising; empty for
   /// none, and for batches that double.
   std::vector<int64_t> scaling, batches;
@@ -22,7 +24,7 @@ struct PlanRequest {
   std::string svg; ///< the destination of curves; empty for none
   /// Whether the command line sets one value of the option; otherwise it is chosen.
   bool fixesStrategy = false, fixesTied = false, fixesRemat = false, fixesAccumulate = false,
-       fixesPrefetch = false;
+       fixesPrefetch = false, fixesSchedule = false;
 
   void declare(CLI::App &app);
   /// Reads the given options from the parsed `app`, and prepares `options` for a search. Throws
@@ -41,8 +43,15 @@ struct PlanSpec {
   std::string strategy;
   std::string tied = "each", remat = "none";
   int64_t accumulate = 1, prefetch = 1;
+  std::string schedule;        ///< of a mesh with the axis of stages
+  std::vector<int64_t> stages; ///< units of each; empty: of equal flops
 
   int64_t sizeOf(llvm::StringRef axis) const;
+  int64_t stageRanks() const;
+  bool hasStages() const { return stageRanks() > 1; }
+  int64_t countStages() const; ///< of all ranks along the axis
+  /// The same plan of the ranks of one stage, which have all layers then.
+  PlanSpec withoutStages() const;
   int64_t batchShards() const { return sizeOf("data") * sizeOf("fsdp"); }
   /// Of what the strategy splits.
   int64_t storageShards() const { return sizeOf("fsdp") * sizeOf("context"); }
@@ -60,15 +69,17 @@ struct ModelTotals {
   bool usesTensor = false;          ///< some parameter or value is split over axis `tensor`
   bool isPlaced = false;            ///< the model places parameters itself
   bool hasPositions = false;        ///< it has sequences that axis `context` can split
+  std::vector<UnitWork> units;      ///< that stages divide; none: the model has no stages
 };
-ModelTotals measureModel(mlir::ModuleOp model, const Options &options);
+ModelTotals measureModel(mlir::ModuleOp model, const std::string &name, const Options &options);
 
 /// Every mesh with the strategies that make sense on it: `ddp` where nothing stores shards,
 /// `zero1`, `zero2` and `fsdp`, which is `hsdp` where another axis replicates the shards. Axis
 /// `tensor` stays in a node, and so does `context` unless samples are fewer than devices; with
 /// `context`, parameters are split unless the request gives another strategy. Meshes with more
 /// batch shards than samples are left out, and so are those without `context` if the options give a
-/// kind of attention over it.
+/// kind of attention over it. The meshes with stages are those of their devices with the axis in
+/// front; a schedule that the request gives leaves no others.
 std::vector<PlanSpec> findLayouts(const PlanRequest &request, const Options &options,
                                   const ModelTotals &model,
                                   const mlir::fsdp::cost::Machine &machine);
@@ -77,9 +88,16 @@ std::vector<PlanSpec> findLayouts(const PlanRequest &request, const Options &opt
 std::vector<std::string> findRemats(const PlanRequest &request, const Options &options);
 std::vector<int64_t> findAccumulations(const PlanRequest &request, const Options &options);
 std::vector<int64_t> findDepths(const PlanRequest &request, const Options &options);
+/// Of meshes with stages.
+std::vector<std::string> findSchedules(const PlanRequest &request, const Options &options);
+/// Those of `accumulations` that give each rank of `plan` samples and, of a pipeline, each of its
+/// ranks a microbatch, with multiples of these ranks where the request leaves the choice open.
+std::vector<int64_t> findMicrobatches(const PlanSpec &plan, const PlanRequest &request,
+                                      llvm::ArrayRef<int64_t> accumulations,
+                                      const ModelTotals &model);
 
-/// No plan of this mesh and strategy has a smaller arena: the shards of parameters and of the
-/// optimizer's state, in bytes of a rank.
+/// No plan of this mesh, strategy and microbatches has a smaller arena: the shards of parameters,
+/// of the optimizer's state, and of sums of gradients, in bytes of a rank.
 int64_t boundMemory(const PlanSpec &plan, const Options &options, const ModelTotals &model);
 /// No plan like this is faster: the bytes that each rank sends for parameters, and for gradients,
 /// over the links of the group. In seconds.

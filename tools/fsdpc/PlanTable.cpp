@@ -66,11 +66,13 @@ static std::string summarizeLayout(const PlanSpec &plan) {
   return describe(plan.mesh) + " " + plan.strategy;
 }
 
-/// "--remat=none --accumulate=2 --prefetch=1": the options of a plan besides mesh and strategy.
+/// "--remat=none --accumulate=2 --prefetch=1": the options of a plan besides mesh, strategy and
+/// stages.
 static std::string summarizeChoices(const PlanSpec &plan) {
-  return llvm::formatv("--remat={0} --accumulate={1} --prefetch={2}{3}", plan.remat,
+  return llvm::formatv("--remat={0} --accumulate={1} --prefetch={2}{3}{4}", plan.remat,
                        plan.accumulate, plan.prefetch,
-                       plan.tied == "once" ? " --tied-gradients=once" : "")
+                       plan.tied == "once" ? " --tied-gradients=once" : "",
+                       plan.schedule.empty() ? "" : " --pipeline-schedule=" + plan.schedule)
       .str();
 }
 
@@ -104,7 +106,7 @@ void print(const PlanSearchResult &result, const PlanRequest &request, const std
                         loser.reason);
   auto isEstimate = [](const RankedPlan &plan) { return !plan.exact; };
   os << llvm::formatv(
-      "{0} plans fit, {1} do not{2}, {3} are excluded by lower bounds; {4}\n",
+      "{0} plans fit, {1} do not{2}, {3} are excluded by lower bounds; {4}{5}\n",
       result.best.size() + result.losing.size(), result.tooLarge.size(),
       llvm::any_of(result.losing, isEstimate) || llvm::any_of(result.tooLarge, isEstimate)
           ? " (by estimates)"
@@ -112,13 +114,23 @@ void print(const PlanSearchResult &result, const PlanRequest &request, const std
       result.bounded.size(),
       result.exhaustive
           ? "every other plan was compiled"
-          : "more recomputation and microbatches were tried only where fewer do not fit");
+          : "more recomputation and microbatches were tried only where fewer do not fit",
+      result.untried
+          ? llvm::formatv("; {0} less promising plans with the axis 'pipeline' were left out",
+                          result.untried)
+                .str()
+          : "");
 }
 
 static llvm::json::Object toJSON(const PlanSpec &plan) {
-  return llvm::json::Object{{"mesh", describe(plan.mesh)},   {"strategy", plan.strategy},
+  llvm::json::Object fields{{"mesh", describe(plan.mesh)},   {"strategy", plan.strategy},
                             {"tied_gradients", plan.tied},   {"remat", plan.remat},
                             {"accumulate", plan.accumulate}, {"prefetch", plan.prefetch}};
+  if (!plan.schedule.empty())
+    fields["pipeline_schedule"] = plan.schedule;
+  if (!plan.stages.empty())
+    fields["stages"] = llvm::json::Array(plan.stages);
+  return fields;
 }
 
 llvm::json::Object toJSON(const RankedPlan &plan) {
@@ -144,7 +156,7 @@ llvm::json::Value toJSON(const PlanSearchResult &result, const PlanRequest &requ
   for (const Loser &loser : findLosers(result)) {
     llvm::json::Object fields = loser.plan ? toJSON(*loser.plan) : toJSON(loser.spec);
     if (!loser.plan) // the bound holds for all of their values
-      for (const char *name : {"tied_gradients", "remat", "prefetch"})
+      for (const char *name : {"tied_gradients", "remat", "prefetch", "pipeline_schedule"})
         fields.erase(name);
     fields["kind"] = kindOf(loser.plan);
     fields["reason"] = loser.reason;

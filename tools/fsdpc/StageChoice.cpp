@@ -3,6 +3,7 @@
 #include "tools/fsdpc/StageChoice.h"
 
 #include "dialect/fsdp/AxisRoles.h"
+#include "dialect/fsdp/FSDPDialect.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/prediction/StageCosts.h"
 #include "passes/schedule/BalancedCut.h"
@@ -15,6 +16,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <map>
 
 using namespace mlir;
 namespace ir = mlir::fsdp;
@@ -32,7 +34,35 @@ static SmallVector<ir::UnitRun> findRuns(ModuleOp model, const Options &options)
   return ir::collectUnitRuns(*forward->getOps<ir::StepOp>().begin());
 }
 
-static std::string listed(const std::vector<int64_t> &sizes) {
+std::vector<UnitWork> findUnitWork(ModuleOp model, const std::string &name,
+                                   const Options &options) {
+  if (hasManualRegions(model))
+    return {};
+  ScopedDiagnosticHandler silence(model.getContext(), [](Diagnostic &) { return success(); });
+  OwningOpRef<ModuleOp> configured(model.clone());
+  SmallVector<ir::UnitRun> runs;
+  try {
+    configure(*configured, name, {{ir::getStorageAxis().str(), 1}}, options);
+    runs = findRuns(*configured, options);
+  } catch (const std::runtime_error &) {
+    return {}; // the plans of the search are refused for the same reason
+  }
+  std::map<StringRef, double> flops, elements; // of all runs of a unit
+  for (const ir::UnitRun &run : runs)
+    flops[run.unit.getValue()] += static_cast<double>(run.flops);
+  for (auto param : configured->getOps<ir::ParamOp>())
+    elements[param.getUnit()] +=
+        static_cast<double>(cast<RankedTensorType>(param.getType()).getNumElements());
+  std::vector<UnitWork> units;
+  for (const ir::UnitRun &run : runs) {
+    const StringRef unit = run.unit.getValue();
+    const auto own = static_cast<double>(run.flops);
+    units.push_back({unit.str(), own, elements[unit] * (flops[unit] > 0 ? own / flops[unit] : 1)});
+  }
+  return units;
+}
+
+std::string listStages(llvm::ArrayRef<int64_t> sizes) {
   return llvm::join(llvm::map_range(sizes, [](int64_t size) { return std::to_string(size); }), ",");
 }
 
@@ -41,12 +71,12 @@ static void emitAll(std::vector<Diagnostic> &diagnostics) {
     diagnostic.getLocation()->getContext()->getDiagEngine().emit(std::move(diagnostic));
 }
 
-std::string cutStages(ModuleOp model, const std::string &name, const MeshAxes &mesh,
-                      const std::string &tool, Options &options, OwningOpRef<ModuleOp> &scheduled) {
-  if (!options.choosesStages(mesh))
-    return "";
-  OwningOpRef<ModuleOp> plan(model.clone());
-  std::vector<Diagnostic> diagnostics;
+std::optional<TimedStages> timeStages(ModuleOp model, const std::string &name, const MeshAxes &mesh,
+                                      const Options &options) {
+  TimedStages timed;
+  timed.plan = model.clone();
+  OwningOpRef<ModuleOp> &plan = timed.plan;
+  std::vector<Diagnostic> &diagnostics = timed.diagnostics;
   SmallVector<ir::UnitRun> runs;
   try {
     ScopedDiagnosticHandler keep(model.getContext(), [&](Diagnostic &diagnostic) {
@@ -62,8 +92,8 @@ std::string cutStages(ModuleOp model, const std::string &name, const MeshAxes &m
     throw;
   }
   const StringAttr axis = ir::findPipelineAxis(*plan);
-  if (!axis) // the model has a pipeline of its own
-    return "";
+  if (!axis) // the model has a pipeline by hand
+    return std::nullopt;
   ir::MeshAttr axes = ir::getMeshOp(*plan).getMesh();
   ir::schedule::PipelineSchedule schedule;
   ir::schedule::parsePipelineSchedule(options.pipeline.pipelineSchedule, schedule);
@@ -71,30 +101,42 @@ std::string cutStages(ModuleOp model, const std::string &name, const MeshAxes &m
   std::vector<double> flops;
   for (const ir::UnitRun &run : runs)
     flops.push_back(static_cast<double>(run.flops));
-  const std::vector<int64_t> equal = ir::schedule::cutBalanced(flops, count);
+  timed.equal = ir::schedule::cutBalanced(flops, count);
+  const std::vector<int64_t> &equal = timed.equal;
   SmallVector<int64_t> stages;
   for (auto [stage, size] : llvm::enumerate(equal))
     stages.append(size, static_cast<int64_t>(stage));
   const ir::cost::Machine machine = options.findMachine(axes.getNumRanks());
   const std::vector<std::vector<double>> costs =
       ir::timeRuns(ir::StepSimulation(*plan, machine), runs, stages);
-  const std::vector<int64_t> sizes = ir::schedule::cutBalanced(costs, count);
+  timed.sizes = ir::schedule::cutBalanced(costs, count);
+  const std::vector<int64_t> &sizes = timed.sizes;
   auto dearest = [&](const std::vector<int64_t> &cut) {
     const std::vector<double> parts = ir::schedule::costsOfParts(costs, cut);
     return milliseconds(*std::max_element(parts.begin(), parts.end()));
   };
-  options.pipeline.stages = listed(sizes);
-  const std::string reason = "stages " + listed(sizes) + ": the dearest takes " + dearest(sizes) +
-                             " of a microbatch on " + machine.name +
-                             (sizes == equal ? ", and equal flops give the same"
-                                             : ", " + dearest(equal) + " with " + listed(equal) +
-                                                   ", which equal flops give");
-  std::cerr << tool << ": note: chose " << reason << "\n";
-  if (sizes == equal && options.needsOneSchedule()) {
-    emitAll(diagnostics);
-    scheduled = std::move(plan);
+  timed.reason = "stages " + listStages(sizes) + ": the dearest takes " + dearest(sizes) +
+                 " of a microbatch on " + machine.name +
+                 (sizes == equal ? ", and equal flops give the same"
+                                 : ", " + dearest(equal) + " with " + listStages(equal) +
+                                       ", which equal flops give");
+  return timed;
+}
+
+std::string cutStages(ModuleOp model, const std::string &name, const MeshAxes &mesh,
+                      const std::string &tool, Options &options, OwningOpRef<ModuleOp> &scheduled) {
+  if (!options.choosesStages(mesh))
+    return "";
+  std::optional<TimedStages> timed = timeStages(model, name, mesh, options);
+  if (!timed)
+    return "";
+  options.pipeline.stages = listStages(timed->sizes);
+  std::cerr << tool << ": note: chose " << timed->reason << "\n";
+  if (timed->sizes == timed->equal && options.needsOneSchedule()) {
+    emitAll(timed->diagnostics);
+    scheduled = std::move(timed->plan);
   }
-  return reason;
+  return timed->reason;
 }
 
 } // namespace fsdpc

@@ -2,8 +2,12 @@
 
 #include "passes/local/partition/StorageLayout.h"
 #include "dialect/fsdp/AxisParts.h"
+#include "dialect/fsdp/Structure.h"
 #include "dialect/nn/TensorSize.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/Support/MathExtras.h"
+#include <array>
+#include <set>
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -30,6 +34,83 @@ static FailureOr<DenseMap<StringAttr, OptimizerAttr>> findOptimizers(ModuleOp mo
   return optimizers;
 }
 
+std::optional<Buckets> Buckets::parse(StringRef text) {
+  Buckets buckets;
+  if (text == "unit")
+    return buckets;
+  if (text == "parameter")
+    return Buckets{0};
+  if (!text.consume_front("units:") || text.getAsInteger(10, buckets.units) || buckets.units < 2 ||
+      buckets.units > 1024)
+    return std::nullopt;
+  return buckets;
+}
+
+namespace {
+/// What decides whether two units may share storages: the stage of their ops, and each parameter's
+/// type, placement, split and update.
+struct UnitForm {
+  std::set<int64_t> stages;
+  SmallVector<std::array<Attribute, 4>> params;
+
+  bool operator==(const UnitForm &other) const {
+    return stages == other.stages && params == other.params;
+  }
+};
+} // namespace
+
+/// "h.0..3" for "h.0" to "h.3": what the last name does not share with the first one is added.
+static std::string spanOf(StringRef first, StringRef last) {
+  const size_t dot = first.rfind('.');
+  if (dot != StringRef::npos && last.starts_with(first.take_front(dot + 1)))
+    last = last.drop_front(dot + 1);
+  return (first + ".." + last).str();
+}
+
+/// Runs of `count` units, consecutive in the order of their parameters, that are alike and of one
+/// stage; what is left of a run is merged too. The name of each for its units.
+static llvm::StringMap<std::string>
+mergeUnits(ModuleOp module, const DenseMap<StringAttr, OptimizerAttr> &optimizers, int64_t count) {
+  llvm::MapVector<StringAttr, UnitForm> forms;
+  for (ParamOp param : module.getOps<ParamOp>())
+    forms[param.getUnitAttr()].params.push_back({param.getTypeAttr(), param.getPlacementAttr(),
+                                                 param.getSplitAttr(),
+                                                 optimizers.lookup(param.getSymNameAttr())});
+  module.walk([&](Operation *op) {
+    const Structure structure = getStructure(op);
+    if (!structure.unit || structure.direction == Direction::update) // these have no stage
+      return;
+    if (auto *form = forms.find(structure.unit); form != forms.end())
+      form->second.stages.insert(structure.stage);
+  });
+  llvm::StringMap<std::string> merged;
+  SmallVector<StringRef> run;
+  const UnitForm *form = nullptr;
+  auto finish = [&] {
+    if (run.size() > 1)
+      for (StringRef unit : run)
+        merged[unit] = spanOf(run.front(), run.back());
+    run.clear();
+  };
+  for (const auto &[unit, own] : forms) {
+    if (form && (static_cast<int64_t>(run.size()) == count || !(own == *form)))
+      finish();
+    form = &own;
+    if (own.stages.size() == 1)
+      run.push_back(unit.getValue());
+    else
+      finish();
+  }
+  finish();
+  return merged;
+}
+
+/// The unit whose storages have `param`.
+StringRef StorageLayout::unitOf(ParamOp param) const {
+  auto found = merged.find(param.getUnit());
+  return found == merged.end() ? param.getUnit() : StringRef(found->second);
+}
+
 LogicalResult StorageLayout::add(ParamOp param, OptimizerAttr optimizer, bool apart) {
   PlacementAttr placement = param.getPlacementAttr();
   RankedTensorType type = param.getComputeType();
@@ -41,9 +122,9 @@ LogicalResult StorageLayout::add(ParamOp param, OptimizerAttr optimizer, bool ap
   // same axes in compute.
   SmallVector<StringAttr> split = param.getComputeAxes();
   Storage *storage = nullptr;
-  if (placement.getKind() != StorageKind::dimension && buckets == Buckets::unit)
+  if (placement.getKind() != StorageKind::dimension && buckets.units > 0)
     for (auto [other, otherApart] : llvm::zip_equal(*storages, standApart))
-      if (other.unit == param.getUnit() && other.placement.isStoredLike(placement) &&
+      if (other.unit == unitOf(param) && other.placement.isStoredLike(placement) &&
           otherApart == apart && other.split == split)
         storage = &other;
   if (storage && storage->members.front().param.getTensorType().getElementType() != element) {
@@ -66,7 +147,7 @@ LogicalResult StorageLayout::add(ParamOp param, OptimizerAttr optimizer, bool ap
     return diag;
   }
   if (!storage) {
-    storages->push_back({param.getUnit().str(), placement, split, {}, optimizer, {}, {}, {}});
+    storages->push_back({unitOf(param).str(), placement, split, {}, optimizer, {}, {}, {}});
     standApart.push_back(apart);
     storage = &storages->back();
   }
@@ -113,6 +194,8 @@ FailureOr<StorageLayout> StorageLayout::create(ModuleOp module, Buckets buckets)
   if (failed(optimizers))
     return failure();
   StorageLayout layout(buckets);
+  if (buckets.units > 1)
+    layout.merged = mergeUnits(module, *optimizers, buckets.units);
   for (ParamOp param : module.getOps<ParamOp>()) {
     OptimizerAttr optimizer = optimizers->lookup(param.getSymNameAttr());
     bool apart = !optimizer && (param.getFrozen() || !optimizers->empty());
@@ -128,7 +211,7 @@ void StorageLayout::declare(OpBuilder &builder, SymbolTable &symbols) {
   for (auto [storage, apart] : llvm::zip_equal(*storages, standApart)) {
     StorageKind kind = storage.placement.getKind();
     ParamOp first = storage.members.front().param;
-    std::string name = buckets == Buckets::unit ? storage.unit : first.getSymName().str();
+    std::string name = buckets.units > 0 ? storage.unit : first.getSymName().str();
     if (kind == StorageKind::dimension)
       name = first.getSymName().str() + ".shard";
     else

@@ -4,6 +4,7 @@
 #define PASSES_LOCAL_PARTITION_STORAGELAYOUT_H
 
 #include "dialect/fsdp/FSDPDialect.h"
+#include "llvm/ADT/StringMap.h"
 #include <deque>
 
 namespace mlir::fsdp {
@@ -50,8 +51,17 @@ struct Storage {
   ArrayRef<StringAttr> getAxes() const { return placement.getAxes(); }
 };
 
-/// The unit of gathers and reductions: a unit, or each parameter separately.
-enum class Buckets { unit, parameter };
+/// What is gathered and reduced together: `units` consecutive units that are alike, or each
+/// parameter separately (0).
+struct Buckets {
+  int64_t units = 1;
+
+  /// Parses `unit`, `units:K` with K of at least 2, or `parameter`.
+  static std::optional<Buckets> parse(StringRef text);
+};
+/// The words that Buckets::parse accepts, for messages.
+inline constexpr StringLiteral bucketsForm = "unit, parameter or units:K with K an integer from 2 "
+                                             "to 1024";
 
 /// The storages of a module: flat and replicated ones per unit (or per parameter) and set of axes
 /// that split their members in compute, one for each parameter that is stored along a dimension.
@@ -70,10 +80,12 @@ public:
 
 private:
   explicit StorageLayout(Buckets buckets) : buckets(buckets) {}
+  StringRef unitOf(ParamOp param) const;
   LogicalResult add(ParamOp param, OptimizerAttr optimizer, bool apart);
   void computeShards(MeshAttr mesh);
 
   Buckets buckets;
+  llvm::StringMap<std::string> merged; ///< units that share storages, and the name of these
   // Storages keep their address.
   std::unique_ptr<std::deque<Storage>> storages = std::make_unique<std::deque<Storage>>();
   /// In the order of `storages`: true if no step updates it although steps update others.

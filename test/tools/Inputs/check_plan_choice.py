@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 VALUES = {"remat": ["none", "selective", "full", "every:2", "every:3"], "accumulate": ["1", "2", "4", "8", "16"],
-          "prefetch": ["0", "1", "2", "3", "4"], "buckets": ["unit", "parameter"], "defer-updates": ["off", "on"],
+          "prefetch": ["0", "1", "2", "3", "4"], "buckets": ["unit", "parameter", "units:2"], "defer-updates": ["off", "on"],
           "reshard-after-forward": ["always", "never", "axes:fsdp:(1)2"]}
 MODELS = ["mlp --in=512 --hidden=2048 --batch=512", "gpt2 --layers=2 --batch=64",
           "llama --layers=1 --width=1024 --heads=8 --kv-heads=4 --ffn=4096 --context=1024 --batch=64"]

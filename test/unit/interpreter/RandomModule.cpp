@@ -103,7 +103,7 @@ static PipelineOptions makeOptions(ModuleOp module, Draw draw) {
     options.batchAxes.push_back(axis.str());
   options.minShardSize = draw.chance(70) ? 0 : draw.between(1, 20);
   options.reshard = draw.chance(75) ? "always" : "never";
-  options.buckets = draw.chance(75) ? "unit" : "parameter";
+  options.buckets = draw.chance(75) ? "unit" : draw.chance(50) ? "parameter" : "units:2";
   options.prefetch = draw.between(0, 3);
   bool sharded = mesh.getAxisIndex("fsdp") >= 0;
   for (ParamOp param : module.getOps<ParamOp>()) {

@@ -17,6 +17,7 @@
 #include <gtest/gtest.h>
 #include <iostream>
 #include <random>
+#include <unistd.h>
 
 using namespace fsdp::dsl;
 using namespace fsdpc;
@@ -41,7 +42,7 @@ public:
   std::mt19937_64 engine;
 };
 
-/// Dense layers of random widths, some of which are used again and some with a norm.
+/// Dense layers of random widths or of one, some of which are used again.
 mlir::OwningOpRef<mlir::ModuleOp> describe(mlir::MLIRContext &context, Random &random) {
   const std::vector<int64_t> widths = {8, 24, 64, 160, 400};
   Model model(context);
@@ -50,9 +51,10 @@ mlir::OwningOpRef<mlir::ModuleOp> describe(mlir::MLIRContext &context, Random &r
   Tensor label = model.input("label", {batch}, ElementType::i32);
   int64_t width = first;
   const int64_t layers = 2 + random.below(4);
+  const bool alike = random.oneIn(3); // layers that may be gathered together
   for (int64_t i = 0; i < layers; ++i) {
     auto unit = model.unit("layer" + std::to_string(i));
-    const int64_t next = random.pick(widths);
+    const int64_t next = alike ? first : random.pick(widths);
     Parameter weight = unit.parameter("weight", {width, next}, normal(0.02));
     Parameter bias = unit.parameter("bias", {next}, zeros());
     Tensor y = einsum("bi,io->bo", x, weight) + bias;
@@ -89,7 +91,8 @@ struct Problem {
   Context context;
   Options options;
   mlir::OwningOpRef<mlir::ModuleOp> module;
-  std::string machine = testing::TempDir() + "/plan-choice-machine.json";
+  std::string machine =
+      testing::TempDir() + "/plan-choice-machine-" + std::to_string(getpid()) + ".json";
   std::optional<PlanModel> model;
   std::vector<OpenDecision> open;
   std::vector<PlanCandidate> plans; ///< all of them
@@ -162,6 +165,8 @@ struct Problem {
 PlanCandidate searchTable(const Problem &problem) {
   ChoiceProblem search;
   for (const OpenDecision &choice : problem.open) {
+    if (choice.decision->leads)
+      search.leading = search.sizes.size();
     search.sizes.push_back(choice.values.size());
     search.defaults.push_back(llvm::find(choice.values, choice.decision->get({})) -
                               choice.values.begin());
