@@ -29,12 +29,12 @@ struct PackingConfig {
   /// Declares the options --document-end and --mask-prompt of a program (fsdpc::Driver).
   template <class Program> void declare(Program &program) {
     program.option("--document-end", documentEnd,
-                   "token that ends a document: positions and attention begin anew behind it, and "
-                   "the first token of the next document is no target; with -1 a sample is one "
+                   "token that ends a document: positions and attention start again after it, and "
+                   "the first token of the next document is not a target; with -1 a sample is one "
                    "document",
                    {-1, dsl::kMaxSize});
     program.option("--mask-prompt", maskPrompt, "ANSWER[:END]",
-                   "only answers count in the loss: what follows the tokens ANSWER, up to and "
+                   "only answers count in the loss: targets after the tokens ANSWER, up to and "
                    "including the tokens END or, without them, the end of the document; each is "
                    "token ids separated by commas");
   }

@@ -109,7 +109,7 @@ void Bpe::addMerge(const Entry &entry, std::size_t index, std::string_view left,
   const auto idOf = [&](std::string_view token) {
     const std::optional<TokenId> id = find(token);
     if (!id || token.empty())
-      entry.mismatch("tokens of the vocabulary, of which '" + std::string(token) + "' is none",
+      entry.mismatch("tokens of the vocabulary, which lacks '" + std::string(token) + "'",
                      "the merge of '" + std::string(left) + "' and '" + std::string(right) + "'");
     return *id;
   };

@@ -2,6 +2,7 @@
 
 #include "dialect/nn/NNDialect.h"
 #include "dialect/nn/Precision.h"
+#include "dialect/nn/Rows.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -263,12 +264,11 @@ OpFoldResult RepeatOp::fold(FoldAdaptor adaptor) {
 // Row ops
 //===----------------------------------------------------------------------===//
 
-/// `tensor`, called `what`, has the shape of `whole` without its last dimension.
-static LogicalResult verifyRows(Operation *op, RankedTensorType whole, RankedTensorType tensor,
-                                StringRef what) {
+LogicalResult mlir::nn::verifyRows(Operation *op, RankedTensorType whole, RankedTensorType tensor,
+                                   StringRef name) {
   if (tensor.getShape() == whole.getShape().drop_back())
     return success();
-  return op->emitOpError() << what << " has type " << tensor
+  return op->emitOpError() << name << " has type " << tensor
                            << ", expected the shape of the rows of " << whole;
 }
 
@@ -281,10 +281,10 @@ static LogicalResult verifyElement(Operation *op, RankedTensorType whole, Ranked
                            << ", expected " << sum << " for sums of logits";
 }
 
-static LogicalResult verifyHasRows(Operation *op, RankedTensorType whole, StringRef what) {
+LogicalResult mlir::nn::verifyHasRows(Operation *op, RankedTensorType whole, StringRef name) {
   if (whole.getRank() > 0)
     return success();
-  return op->emitOpError() << what << " has rank 0, expected at least 1";
+  return op->emitOpError() << name << " has rank 0, expected at least 1";
 }
 
 /// Constraints that the ops on rows of logits share: labels and `numbers` (with their names) have

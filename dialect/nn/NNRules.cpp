@@ -1,6 +1,7 @@
 //===- NNRules.cpp - rules, costs and kernels of structured and row ops ---===//
 
 #include "dialect/nn/NNDialect.h"
+#include "dialect/nn/Rows.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -51,8 +52,7 @@ ShardingRule ReduceOp::getShardingRule() {
                 getKind() == Reduction::max ? FactorKind::maxReduction : FactorKind::sumReduction);
 }
 
-/// Rows are parallel; the last dimension of the tensors with the rank of `whole` is of kind `last`.
-static ShardingRule rowRule(Operation *op, RankedTensorType whole, FactorKind last) {
+ShardingRule mlir::nn::rowRule(Operation *op, RankedTensorType whole, FactorKind last) {
   ShardingRule rule;
   for (int64_t dim = 0; dim < whole.getRank(); ++dim)
     rule.factors.push_back({"d" + std::to_string(dim), whole.getDimSize(dim),

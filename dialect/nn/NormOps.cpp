@@ -2,6 +2,7 @@
 
 #include "dialect/nn/NNDialect.h"
 #include "dialect/nn/Precision.h"
+#include "dialect/nn/Rows.h"
 
 using namespace mlir;
 using namespace mlir::nn;
@@ -14,16 +15,15 @@ using namespace mlir::nn;
 static LogicalResult verifyNorm(Operation *op, RankedTensorType x, RankedTensorType scale,
                                 RankedTensorType statistic, StringRef statisticName) {
   // (C1)
-  if (x.getRank() == 0)
-    return op->emitOpError("'x' has rank 0, expected at least 1");
+  if (failed(verifyHasRows(op, x, "'x'")))
+    return failure();
   // (C2)
   if (scale.getShape() != x.getShape().take_back())
     return op->emitOpError("'scale' has type ")
            << scale << ", expected the shape of a row of " << x;
   // (C3)
-  if (statistic.getShape() != x.getShape().drop_back())
-    return op->emitOpError() << statisticName << " has type " << statistic
-                             << ", expected the shape of the rows of " << x;
+  if (failed(verifyRows(op, x, statistic, statisticName)))
+    return failure();
   // (C4)
   if (scale.getElementType() != x.getElementType())
     return op->emitOpError("has an operand or result of type ")
@@ -43,11 +43,7 @@ static LogicalResult verifyEps(Operation *op, const APFloat &eps) {
   return op->emitOpError("has eps ") << value << ", expected a positive number";
 }
 
-LogicalResult SoftmaxOp::verify() {
-  if (getX().getType().getRank() == 0)
-    return emitOpError("'x' has rank 0, expected at least 1");
-  return success();
-}
+LogicalResult SoftmaxOp::verify() { return verifyHasRows(*this, getX().getType(), "'x'"); }
 
 LogicalResult LayerNormOp::verify() {
   if (failed(

@@ -88,7 +88,7 @@ Value StepSplitter::split(Value value, int64_t dim, bool maySplitFurther) {
     value.getDefiningOp()->emitRemark()
         << size << " positions over " << spell(axes) << "=" << getParts() << ": " << part
         << " on each rank, of which the last " << padding
-        << " are padding, which has no weight and is no key; a multiple of " << getParts()
+        << " are padding, which has no weight and is not a key; a multiple of " << getParts()
         << " has none";
   saysPadding |= padding != 0;
   return constrain(value, {{dim, axes}}, maySplitFurther);

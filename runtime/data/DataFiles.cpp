@@ -70,7 +70,7 @@ Word takeWord(const std::string &option, const std::string &word) {
   };
   if (!leadsToFiles(word) && leadsToFiles(name))
     throw Error(option + ": got the weight '" + text + "' in '" + word +
-                    "', expected a finite number > 0; leave out what is not to be drawn",
+                    "', expected a finite number > 0; leave out files that should not be drawn",
                 kExitBadCommandLine);
   return {word, std::nullopt};
 }

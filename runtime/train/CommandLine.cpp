@@ -179,7 +179,7 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
   constexpr base::IntegerRange<std::int64_t> counted = {1, INT64_MAX};
   base::addList(app, "--data", "FILE[:WEIGHT]", options.data,
                 "data set to train on" + kind + kSeveralFiles +
-                    ". With weights each file or pattern is a source of its own, from which that "
+                    ". With weights each file or pattern is a separate source, from which that "
                     "share of the samples is drawn: 'web/*.bin:0.7' 'code/*.bin:0.3'");
   base::addInteger(app, "--steps", "N", options.steps,
                    "number of steps; 0 evaluates the weights of --init or --resume on --val-data "
@@ -192,7 +192,7 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
       app, "--init", "[PATTERN=]FILE",
       "initial weights (a safetensors file, an index of several, their folder, or a checkpoint); "
       "several add up. With a pattern, 'teacher.*=FILE', of the parameters that it matches, whose "
-      "names in the file are what '*' stands for",
+      "names in the file are the text that '*' matches",
       [&](const std::string &text) { return takeInitialFile(text, options.init); });
   base::addChoice(app, "--init-missing", options.initMissing,
                   "what parameters get that no file of --init has: an error, or the values that "

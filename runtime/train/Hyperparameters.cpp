@@ -70,7 +70,7 @@ void check(const Hyperparameters &hyper, const Options &options) {
   if (options.minRate && hyper.schedule.kind == Schedule::Constant)
     without("--min-lr", "which never falls");
   if (options.decayShare && hyper.schedule.kind != Schedule::Wsd)
-    without("--decay-share", "which has no last part of its own");
+    without("--decay-share", "which has no separate decay");
   if (options.scheduleSteps && !hyper.ends())
     without("--schedule-steps", "which has no end");
   if (hyper.schedule.kind != Schedule::Constant && hyper.schedule.minimum > hyper.rate)

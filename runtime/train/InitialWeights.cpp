@@ -213,7 +213,7 @@ std::vector<std::string> InitialWeights::match(const Program &program, bool draw
     if (head && !source.from.isMapped() && tiesHead(program) && !isCopy(*head, used[&source]))
       throw Error("'" + source.files.path() +
                   "': 'lm_head.weight' is not the weight of the embedding, with which the head of "
-                  "this model is tied; expected equal tensors, or a model with a head of its own "
+                  "this model is tied; expected equal tensors, or a model with a separate head "
                   "('tie_word_embeddings' false)");
     if (!source.from.isMapped())
       requireNoOtherAdapters(program, source, used[&source]);

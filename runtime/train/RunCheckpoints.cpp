@@ -69,7 +69,7 @@ std::vector<SavedStep> findCheckpoints(const Program &program, const Options &op
   if (found.empty())
     throw Error("'" + path + "' holds no checkpoint: expected the folder of a step with '" +
                 CheckpointManifest::kName +
-                "', or a folder of such; --resume=latest begins anew where there is none");
+                "', or a folder of such; --resume=latest starts at step 0 if there is none");
   const CheckpointLayout layout(program);
   std::vector<std::string> problems;
   for (const SavedStep &saved : found)

@@ -9,7 +9,6 @@ CUDA program of lion (--all: of each rule) on two ranks agrees with the CPU's on
 import json
 import os
 import pathlib
-import re
 import sys
 
 import emulated
@@ -22,11 +21,6 @@ MESHES = {
     "zero1": ["--mesh=fsdp=2", "--strategy=zero1", "--accumulate=2"],
     "hsdp": ["--mesh=data=2,fsdp=2", "--strategy=hsdp", "--defer-updates=on"],
 }
-
-
-def rules():
-    text = training.run([training.tool("gpt2"), "--help"]).stdout
-    return re.search(r"--optimizer[ =]+(\S+)", text).group(1).split("|")
 
 
 def losses(log):
@@ -72,7 +66,7 @@ def check(folder, rule, meshes):
 
 def main(scratch, *chosen):
     os.environ.update(training.unoptimized())
-    for number, rule in enumerate(chosen or rules()):
+    for number, rule in enumerate(chosen or training.update_rules()):
         # Each check has one of the meshes for each rule.
         check(pathlib.Path(scratch) / rule, rule, training.chosen(MESHES, list(MESHES)[number % len(MESHES)]))
 

@@ -97,7 +97,7 @@ def resumed(runs, program):
 def refused(runs, program):
     for options, why in (
             (["--min-lr=0.1"], "got --min-lr with the schedule constant, which never falls: leave it out, or choose another with --schedule"),
-            (["--schedule=linear", "--decay-share=0.5"], "got --decay-share with the schedule linear, which has no last part of its own"),
+            (["--schedule=linear", "--decay-share=0.5"], "got --decay-share with the schedule linear, which has no separate decay"),
             (["--schedule=inverse-sqrt", "--schedule-steps=5"], "got --schedule-steps with the schedule inverse-sqrt, which has no end"),
             (["--schedule=cosine", "--min-lr=0.1"], "got the minimum 0.1 of the learning rate above the rate itself, 0.05: give a lower"),
             (["--schedule=cos"], "--schedule: got 'cos', expected constant, linear, cosine, inverse-sqrt or wsd"),

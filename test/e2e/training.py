@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -83,6 +84,11 @@ def unoptimized():
     # another. CCACHE_DEPEND: it need not preprocess, a fifth of the time.
     return {"CXX": str(compiler), "CCACHE_DEPEND": "1",
             "CCACHE_COMPILERCHECK": f"cat {headers}" if headers.exists() else "%compiler% --version"}
+
+
+def update_rules():
+    """The update rules that the compiler's --help lists."""
+    return re.search(r"--optimizer[ =]+(\S+)", run([tool("mlp"), "--help"]).stdout).group(1).split("|")
 
 
 def unoptimized_in_each_check():

@@ -24,7 +24,7 @@
 // RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %t.ids.mlir %t.ids
 // They are those of contiguous positions, after an update too.
 // RUN: bash -c 'for o in contiguous zigzag; do fsdp-opt %t.ids.mlir --fsdp-to-global=context-order=$o -o %t.order.mlir 2> /dev/null; fsdp-run %t.order.mlir --inputs=%t.ids/inputs.safetensors --outputs=%t.order --steps=2 --numerics=exact --seed=5; done' | FileCheck %s --check-prefix=SAME
-// Positions that ranks do not divide: the last part is padding, which has no weight and is no key.
+// Positions that ranks do not divide: the last part is padding, which has no weight and is not a key.
 // RUN: sed 's/13x8/14x8/g; s/x12/x13/g; s/tensor<12/tensor<13/g; s/"context"=2/"context"=3/' %s > %t.uneven.mlir
 // RUN: fsdp-opt %t.uneven.mlir --fsdp-context-parallel 2>&1 | FileCheck %s --check-prefix=PADDED
 // RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %t.uneven.mlir %t.uneven context-attention=ring accumulate=2
@@ -141,7 +141,7 @@
 // SAME: step 1 loss [[LOSS]]
 // SAME: step 2 grad_norm [[NORM]]
 // SAME: step 2 loss [[AFTER]]
-// PADDED: remark: 13 positions over context=3: 5 on each rank, of which the last 2 are padding, which has no weight and is no key; a multiple of 3 has none
+// PADDED: remark: 13 positions over context=3: 5 on each rank, of which the last 2 are padding, which has no weight and is not a key; a multiple of 3 has none
 // The last rank computes 65 of 120 scores, as the kernels do: 29 of them of queries that are padding.
 // PADDED: remark: attention over context=3: ring, {{.*}} the busiest rank computing 1.6{{[23]}} times the mean of scores
 // SEEN: error: --context-attention=ring: attention has 13 positions, of which 3 ranks have padding, and no causal mask, expected a multiple of 3; use gather or all-to-all, or another length

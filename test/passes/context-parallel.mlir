@@ -54,7 +54,7 @@
 // BOTH: fsdp.constraint {{.*}} <@mesh, [{?}, {"context", "tensor"}, {}]> priorities [0, 1, 0] {sequence_parallel}
 // ONE: fsdp.step @train
 // WORD: error: --context-attention got 'sometimes', expected auto, all-to-all, gather or ring
-// LENGTH: remark: 4 positions over context=3: 2 on each rank, of which the last 2 are padding, which has no weight and is no key; a multiple of 3 has none
+// LENGTH: remark: 4 positions over context=3: 2 on each rank, of which the last 2 are padding, which has no weight and is not a key; a multiple of 3 has none
 // GROUPS: error: the mesh splits attention by heads over tensor+context=6, got 4 heads in 2 groups of keys and values, expected a multiple of 6 groups, or a multiple of 6 heads in groups that divide 6; give the axes 'tensor' and 'context' the sizes 1*2, 2*2, 1*4, or use --context-attention=ring
 // NONE: error: the mesh splits sequences over context=2, but the model has no tokens and marks no positions; write sequenceParallel(x) on its residual stream, compute with the axis in a manual region, or use another axis
 fsdp.mesh @mesh <["context"=2, "fsdp"=2, "tensor"=1]>

@@ -238,7 +238,7 @@ void readLog(const std::string &path, const TakeEntry &take) {
   const std::vector<std::string> skipped = stream.skipped.describe(path);
   if (stream.taken == 0 && !isEmpty)
     throw Error(
-        "'" + path + "' is no log: " +
+        "'" + path + "' is not a log: " +
         (skipped.empty() ? "all of its lines are empty" : skipped.front().substr(path.size() + 4)) +
         "; expected lines as a program writes them with --log");
   for (const std::string &text : skipped)

@@ -311,7 +311,7 @@ static void declareDistribution(CLI::App &app, Options &o) {
                   "plan fits --memory-limit, or the machine's memory; writes no program",
                   [&o](const std::string &text) { return parseFit(text, o.fit, o.fitStep); });
   base::addText(group, "--json", "FILE.json", o.json,
-                "write what --fit or 'plan' finds to this file as data");
+                "write the results of --fit or 'plan' to this file as data");
   base::addChoice(
       group, "--communicator", o.communicator,
       "transport between ranks: auto, shm, tcp or mpi; for --target=cuda auto, nccl or loopback",
@@ -361,7 +361,7 @@ void Options::declare(CLI::App &app) {
       "the collectives to that file");
   base::addText(
       app, "--machine", "NAME|FILE[,nodes=N][,network=NAME][,kernels=NAME]", machine,
-      "machine that times are predicted for, and whose peak the program's log relates to: " +
+      "machine for which times are predicted, and whose peak the program's log uses: " +
           base::listed(ir::cost::getMachineNames()) +
           ", or a file that bench/calibrate writes (host; for --target=cuda h100x8); kernels: the "
           "implementation whose rates count (own)");

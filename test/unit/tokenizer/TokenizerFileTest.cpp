@@ -131,10 +131,10 @@ TEST(TokenizerFileTest, WrongMergesAreRefused) {
             "'t.json': 'model.merges': got the merge [\"a\",1], expected two tokens");
   EXPECT_EQ(refusal("/model/merges/0", Json::array({"b", "a"})),
             "'t.json': 'model.merges': got the merge of 'b' and 'a', expected tokens of the "
-            "vocabulary, of which 'ba' is none");
+            "vocabulary, which lacks 'ba'");
   EXPECT_EQ(refusal("/model/merges/0", Json::array({"", "a"})),
             "'t.json': 'model.merges': got the merge of '' and 'a', expected tokens of the "
-            "vocabulary, of which '' is none");
+            "vocabulary, which lacks ''");
 }
 
 TEST(TokenizerFileTest, WrongEntriesAreNamedWithTheirPlace) {

@@ -125,7 +125,7 @@ TEST(LogReaderTest, AFileOfOtherLinesIsNoLog) {
     EXPECT_EQ(
         std::string(error.what()),
         "'" + file.path +
-            "' is no log: skipped 2 lines, each of which is not a JSON object: 1, 2; expected "
+            "' is not a log: skipped 2 lines, each of which is not a JSON object: 1, 2; expected "
             "lines as a program writes them with --log");
   }
   file.write("\n\n");

@@ -95,7 +95,7 @@ TEST_F(DataFilesTest, RefusesWordsThatNameNothingOrTwice) {
   for (const char *weight : {"0", "-1", "nan", "inf", "1e999", "many", "", "07"})
     refused({std::string("c:") + weight},
             "got the weight '" + std::string(weight) + "' in '" + at("c:") + weight +
-                "', expected a finite number > 0; leave out what is not to be drawn");
+                "', expected a finite number > 0; leave out files that should not be drawn");
   refused({"b*.bin:0"}, "got the weight '0'");
   refused({"c:1e-300", "w/c:1"}, "got the weight 1e-300 for '" + at("c") +
                                      "', which is less than 2^-40 of the largest, 1: it would "
