@@ -539,8 +539,8 @@ private:
     return isActivation ? streams::activation : streams::reduce;
   }
 
-  /// Copies the operands of `flatten` that are not computed in its buffer, and fills its end with
-  /// zeros.
+  /// Copies the operands of `flatten` that are not computed in its buffer, and fills it where they
+  /// are constants, and its end with zeros.
   void addCopies(FlattenOp flatten) {
     BufferView whole = places[flatten.getResult()];
     Location location = flatten.getLoc();
@@ -553,6 +553,15 @@ private:
       int64_t elements = cast<RankedTensorType>(part.getType()).getNumElements();
       BufferView wanted{whole.buffer, offset, cast<RankedTensorType>(part.getType())};
       offset += elements;
+      // A constant is written where it belongs.
+      if (auto constant = part.getDefiningOp<arith::ConstantOp>())
+        if (auto values = dyn_cast<DenseElementsAttr>(constant.getValue())) {
+          Operation *fill = arith::ConstantOp::create(builder, constant.getLoc(),
+                                                      values.reshape(partType(elements)));
+          addFill(getLaunchName(fill), fill, std::nullopt,
+                  {whole.buffer, wanted.offset, partType(elements)}, getStructure(flatten));
+          continue;
+        }
       BufferView place = getPlace(part, flatten);
       if (place == wanted)
         continue;
