@@ -10,7 +10,7 @@
 // CHECK-DAG: %[[A1:.*]] = fsdp.subview %[[A]] at 8 : {{.*}} -> <tensor<2xf32>>
 // CHECK-DAG: %[[A2:.*]] = fsdp.subview %[[A]] at 10 : {{.*}} -> <tensor<2xf32>>
 // CHECK-DAG: %[[A3:.*]] = fsdp.subview %[[A]] at 12 : {{.*}} -> <tensor<4xf32>>
-// CHECK-DAG: %[[C:.*]] = fsdp.buffer "constant" : <tensor<2xf32>>
+// CHECK-DAG: %[[C:.*]] = fsdp.buffer "constant.3" : <tensor<2xf32>>
 
 // The value computed in its place.
 // CHECK: fsdp.launch "n" on "compute" ins(%[[P]] : {{.*}}) outs(%[[A0]] :
