@@ -28,7 +28,8 @@
 // ONE-NEXT: fsdp.view %[[P]] at 0 : tensor<32xf32> -> tensor<6x3xf32>
 // ONE: %[[G:.*]] = fsdp.flatten {{.*}} -> tensor<32xf32>
 // ONE-NEXT: %[[S:.*]] = fsdp.all_reduce sum %[[G]] over ["data"] : tensor<32xf32>
-// ONE: fsdp.square_sum %[[S]]
+// ONE: %[[Q:.*]] = fsdp.square_sum %[[S]]
+// ONE-NEXT: math.sqrt %[[Q]]
 
 // CAST: %[[P:.*]] = fsdp.load @u.flat "parameter" : tensor<{{.*}}xf32>
 // CAST-NEXT: %[[C:.*]] = arith.truncf %[[P]]
