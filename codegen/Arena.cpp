@@ -55,7 +55,8 @@ LogicalResult Arena::create() {
 }
 
 StringRef Arena::typeOf(Value buffer) const {
-  return isState(buffer) ? StringRef("ArenaSpan<StepState>") : types.find(elementOf(buffer))->second;
+  return isState(buffer) ? StringRef("ArenaSpan<StepState>")
+                         : types.find(elementOf(buffer))->second;
 }
 
 std::string Arena::spellValue(Value buffer) const {

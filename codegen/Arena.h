@@ -46,9 +46,9 @@ private:
   void declare(Value buffer, const Slice &slice, Writer &writer) const;
 
   const ScheduledProgram &program;
-  llvm::StringSet<> texts;                ///< of the types
-  llvm::DenseMap<Type, StringRef> types;  ///< of slices, by element
-  SmallVector<Value> persistent;          ///< in the order of their declarations
+  llvm::StringSet<> texts;               ///< of the types
+  llvm::DenseMap<Type, StringRef> types; ///< of slices, by element
+  SmallVector<Value> persistent;         ///< in the order of their declarations
   llvm::DenseMap<Value, Slice> declared;
 };
 

@@ -5,6 +5,7 @@
 #include "codegen/CudaKernelWriter.h"
 #include "codegen/FusedProduct.h"
 #include "codegen/UpdateKernel.h"
+#include "dialect/nn/LibraryEpilogue.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -317,6 +318,44 @@ static KernelFunction printFlatten(FlattenOp op, LaunchOp launch) {
   return function;
 }
 
+/// `epilogue` as arguments of ProductEpilogue; none if one of its operands is a constant.
+static std::vector<std::string> spellEpilogue(const nn::LibraryEpilogue &epilogue, LaunchOp launch,
+                                              const FusedProduct &begin) {
+  auto number = [&](Value argument) -> std::optional<int64_t> {
+    if (!argument)
+      return -1;
+    auto operand = dyn_cast<BlockArgument>(resolveFused(argument));
+    if (!operand)
+      return std::nullopt;
+    return llvm::find(begin.ins, launch.getIns()[operand.getArgNumber()]) - begin.ins.begin();
+  };
+  const auto bias = number(epilogue.bias), residual = number(epilogue.residual),
+             argument = number(epilogue.argument);
+  if (!bias || !residual || !argument)
+    return {};
+  const StringRef functions[] = {"none", "gelu", "geluGradient"};
+  return {"/*bias=*/" + std::to_string(*bias), "/*residual=*/" + std::to_string(*residual),
+          "fsdp::rt::ProductFunction::" + functions[epilogue.function].str(),
+          "/*argument=*/" + std::to_string(*argument)};
+}
+
+/// Adds what cuBLASLt computes of `kernel`, and a function for what it leaves.
+static void addLibrary(KernelFunction &function, const Kernel &kernel, LaunchOp launch,
+                       const FusedProduct &begin, ArrayRef<int64_t> alignments, bool anonymous) {
+  Operation *op = onlyOp(launch);
+  std::optional<nn::LibraryEpilogue> epilogue = nn::getLibraryEpilogue(op);
+  if (!epilogue)
+    return;
+  function.library = spellEpilogue(*epilogue, launch, begin);
+  if (function.library.empty() || epilogue->results == op->getNumResults())
+    return;
+  KernelFunction rest = CudaKernelWriter(kernel.behindFirstResult(), alignments, anonymous).print();
+  for (std::string *text : {&rest.device, &rest.body})
+    for (size_t at = text->find('@'); at != std::string::npos; at = text->find('@', at + 1))
+      text->insert(at + 1, KernelTable::restEnding.str());
+  function.rest.push_back(std::move(rest));
+}
+
 FailureOr<KernelFunction> mlir::fsdp::printCudaKernel(const ScheduledProgram &program,
                                                       LaunchOp launch, bool anonymous) {
   Operation *op = onlyOp(launch);
@@ -335,7 +374,8 @@ FailureOr<KernelFunction> mlir::fsdp::printCudaKernel(const ScheduledProgram &pr
   if (failed(kernel))
     return failure();
   SmallVector<Value> buffers(launch.getIns());
-  if (std::optional<FusedProduct> begin = FusedProduct::of(launch)) {
+  const std::optional<FusedProduct> begin = FusedProduct::of(launch);
+  if (begin) {
     buffers = begin->ins;
     buffers.push_back(launch.getOuts().front());
   }
@@ -343,5 +383,8 @@ FailureOr<KernelFunction> mlir::fsdp::printCudaKernel(const ScheduledProgram &pr
   SmallVector<int64_t> alignments;
   for (Value buffer : buffers)
     alignments.push_back(program.alignmentOf(buffer));
-  return CudaKernelWriter(*kernel, alignments, anonymous).print();
+  KernelFunction function = CudaKernelWriter(*kernel, alignments, anonymous).print();
+  if (begin)
+    addLibrary(function, *kernel, launch, *begin, alignments, anonymous);
+  return function;
 }

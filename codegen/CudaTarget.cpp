@@ -30,7 +30,7 @@ public:
 private:
   void declare(const KernelTable &kernels, Writer &writer) const;
   void record(const KernelTable &kernels, Writer &writer) const;
-  void define(const KernelTable &kernels, Writer &writer) const;
+  void define(const KernelTable &kernels, bool inHostFile, Writer &writer) const;
 };
 
 } // namespace
@@ -72,6 +72,17 @@ void CudaTarget::includesOfKernels(Writer &writer) const {
   writer.line("#endif");
 }
 
+/// What a launch names where cuBLASLt may compute the loops.
+static void defineEpilogue(const KernelTable::Entry &entry, Writer &writer) {
+  if (entry.function.library.empty())
+    return;
+  std::vector<std::string> items = entry.function.library;
+  items.push_back(entry.functionName());
+  for (size_t i = 0; i < entry.function.rest.size(); ++i)
+    items.push_back(entry.name + KernelTable::restEnding.str());
+  writer.list("constexpr fsdp::rt::ProductEpilogue " + entry.name + "{", items, "};");
+}
+
 void CudaTarget::declare(const KernelTable &kernels, Writer &writer) const {
   writer.line("namespace fused {");
   bool narrow = llvm::any_of(kernels.all(), [](const KernelTable::Entry &entry) {
@@ -85,7 +96,11 @@ void CudaTarget::declare(const KernelTable &kernels, Writer &writer) const {
   for (const KernelTable::Entry &entry : kernels.all()) {
     writer.line();
     writer.line("/// " + launchedAs(entry) + ".");
-    writer.list("cudaError_t " + entry.name + "(", entry.function.parameters, ");");
+    writer.list("cudaError_t " + entry.functionName() + "(", entry.function.parameters, ");");
+    for (const KernelFunction &rest : entry.function.rest)
+      writer.list("cudaError_t " + entry.name + KernelTable::restEnding.str() + "(",
+                  rest.parameters, ");");
+    defineEpilogue(entry, writer);
   }
   writer.line();
   writer.line("} // namespace fused");
@@ -120,20 +135,28 @@ static void namedLines(StringRef text, StringRef name, Writer &writer) {
   }
 }
 
-void CudaTarget::define(const KernelTable &kernels, Writer &writer) const {
+/// With `inHostFile` nothing else declares the kernels.
+void CudaTarget::define(const KernelTable &kernels, bool inHostFile, Writer &writer) const {
   writer.line("namespace fused {");
-  for (const KernelTable::Entry &entry : kernels.all()) {
+  auto defineFunction = [&](const KernelFunction &function, const std::string &name,
+                            const std::string &root) {
     writer.line();
-    if (!entry.function.device.empty()) {
-      namedLines(entry.function.device, entry.name, writer);
+    if (!function.device.empty()) {
+      namedLines(function.device, root, writer);
       writer.line();
     }
-    std::string head = "cudaError_t " + entry.name + "(";
-    writer.list(head, entry.function.parameters, ") {");
+    writer.list("cudaError_t " + name + "(", function.parameters, ") {");
     Writer body = writer.nested();
-    namedLines(entry.function.body, entry.name, body);
+    namedLines(function.body, root, body);
     writer.append(body);
     writer.line("}");
+  };
+  for (const KernelTable::Entry &entry : kernels.all()) {
+    defineFunction(entry.function, entry.functionName(), entry.name);
+    for (const KernelFunction &rest : entry.function.rest)
+      defineFunction(rest, entry.name + KernelTable::restEnding.str(), entry.name);
+    if (inHostFile)
+      defineEpilogue(entry, writer);
   }
   writer.line();
   writer.line("} // namespace fused");
@@ -151,7 +174,7 @@ void CudaTarget::kernelsInside(const KernelTable &kernels, Writer &writer) const
   writer.line("using fsdp::rt::device::minimum;");
   writer.line("} // namespace fused");
   writer.line();
-  define(kernels, writer);
+  define(kernels, /*inHostFile=*/true, writer);
   writer.line("#endif");
 }
 
@@ -169,6 +192,7 @@ void CudaTarget::kernelFiles(const EmitOptions &options, const KernelTable &kern
   record(kernels, header);
   for (StringRef line :
        {"", "#else", "", "#include \"runtime/device/cuda/StreamWorkspace.h\"",
+        "#include \"runtime/kernels/cuda/ProductEpilogue.h\"",
         "#include \"runtime/program/ArenaSpan.h\"", "#include \"runtime/program/StepState.h\"",
         "#include \"runtime/program/Storage.h\"", "", "#include <cstdint>",
         "#include <cuda_runtime.h>", ""})
@@ -187,7 +211,7 @@ void CudaTarget::kernelFiles(const EmitOptions &options, const KernelTable &kern
         "", "#include \"kernels.h\"", "", "#include \"runtime/kernels/cuda/FusedKernel.h\"", "",
         "using namespace fsdp::rt;", "using namespace fsdp::rt::device;", ""})
     source.line(line);
-  define(kernels, source);
+  define(kernels, /*inHostFile=*/false, source);
   out.files.push_back({"kernels.h", header.text()});
   out.files.push_back({"kernels.cu", source.text()});
 }

@@ -27,9 +27,11 @@ struct Communication {
 };
 } // namespace
 
-/// The function of `launch`, which runs `op` alone if that is not null, without its actions; one without a part if the launch is grouped with
-/// its neighbours: communication with adjacent casts, input and output, arithmetic outside units.
-static FunctionRange functionOf(LaunchOp launch, Operation *op, const Communication &communication) {
+/// The function of `launch`, which runs `op` alone if that is not null, without its actions; one
+/// without a part if the launch is grouped with its neighbours: communication with adjacent casts,
+/// input and output, arithmetic outside units.
+static FunctionRange functionOf(LaunchOp launch, Operation *op,
+                                const Communication &communication) {
   if (isa_and_nonnull<InputOp, OutputOp, OutputSumOp>(op) ||
       communication.streams.contains(launch.getStream()))
     return {};
@@ -52,8 +54,8 @@ std::vector<FunctionRange> mlir::fsdp::cutIntoFunctions(const ScheduledProgram &
     LaunchOp launch = timeline.actions[i].launch;
     Operation *op = onlyOp(launch);
     FunctionRange own = functionOf(launch, op, communication);
-    bool isAhead = isa_and_nonnull<InputOp>(op) ||
-                   communication.gathers.contains(launch.getStream());
+    bool isAhead =
+        isa_and_nonnull<InputOp>(op) || communication.gathers.contains(launch.getStream());
     if (own.part.empty() && !isAhead) {
       cut = i + 1;
       continue;

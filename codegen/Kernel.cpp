@@ -57,6 +57,44 @@ SmallVector<int> Kernel::stored() const {
   return stored;
 }
 
+Kernel Kernel::behindFirstResult() const {
+  Kernel rest = *this;
+  const KernelStore &first =
+      *llvm::find_if(stores, [](const KernelStore &store) { return store.output == 0; });
+  KernelNode load(KernelNode::load, nodes[first.node].type);
+  load.input = static_cast<int>(inputs.size()) - 1;
+  load.at = first.at;
+  load.name = nodes[first.node].name;
+  rest.nodes[first.node] = load;
+  llvm::erase_if(rest.stores, [](const KernelStore &store) { return store.output == 0; });
+  // What only the first result needs is not computed again.
+  SmallVector<bool> used(nodes.size(), false);
+  for (const KernelStore &store : rest.stores)
+    used[store.node] = true;
+  if (reduction)
+    used[reduction->store.node] = true;
+  for (size_t number = nodes.size(); number-- > 0;)
+    if (used[number])
+      for (int operand : rest.nodes[number].operands)
+        used[operand] = true;
+  SmallVector<int> numbers(nodes.size(), -1);
+  std::vector<KernelNode> kept;
+  for (auto [number, node] : llvm::enumerate(rest.nodes)) {
+    if (!used[number])
+      continue;
+    numbers[number] = static_cast<int>(kept.size());
+    for (int &operand : node.operands)
+      operand = numbers[operand];
+    kept.push_back(std::move(node));
+  }
+  rest.nodes = std::move(kept);
+  for (KernelStore &store : rest.stores)
+    store.node = numbers[store.node];
+  if (rest.reduction)
+    rest.reduction->store.node = numbers[rest.reduction->store.node];
+  return rest;
+}
+
 /// Calls `visit` with every affine form of the kernel.
 template <typename Fn> static void forEachAffine(Kernel &kernel, Fn visit) {
   for (KernelNode &node : kernel.nodes)

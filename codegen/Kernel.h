@@ -119,6 +119,10 @@ struct Kernel {
   /// For each node the number of loops around it: up to the innermost that it varies with.
   SmallVector<int> depths() const;
 
+  /// The kernel of the other results where the first is complete in memory, in place of the
+  /// product.
+  Kernel behindFirstResult() const;
+
   /// For each node, the number of its uses as operand of other nodes and as result, the reduction's
   /// included.
   SmallVector<int> uses() const;

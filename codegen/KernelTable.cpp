@@ -59,6 +59,9 @@ KernelTable::find(const ScheduledProgram &program, LaunchOp launch, const Kernel
     return failure();
   std::string key =
       llvm::join(anonymous->parameters, ",") + "\n" + anonymous->device + anonymous->body;
+  // The words of these arguments are no names.
+  for (const std::string &argument : anonymous->library)
+    llvm::copy_if(argument, std::back_inserter(key), [](char c) { return !llvm::isAlpha(c); });
   auto [place, isNew] = byText.try_emplace(key, entries.size());
   if (isNew) {
     FailureOr<KernelFunction> function = write(launch, false);
@@ -101,7 +104,14 @@ void KernelTable::assignNames() {
     StringRef wanted = entry.function.name, first = entry.launches.front();
     if (wanted.empty())
       wanted = entry.launches.size() == 1 ? first : actionOf(first);
-    entry.name = names.unique(wanted, endingsIn(entry.function.device));
+    std::vector<std::string> endings = endingsIn(entry.function.device);
+    if (!entry.function.library.empty())
+      endings.push_back(loopsEnding.str());
+    for (const KernelFunction &rest : entry.function.rest) {
+      endings.push_back(restEnding.str());
+      llvm::append_range(endings, endingsIn(rest.device));
+    }
+    entry.name = names.unique(wanted, endings);
   }
 }
 

@@ -19,8 +19,12 @@ struct KernelFunction {
   std::vector<std::string> parameters;
   std::string device; ///< lines before the function that only it uses; `@` denotes its name
   std::string body;   ///< lines, not indented; `@` as above
-  SmallVector<KernelMask> masks; ///< the arguments of the launch for them
-  std::string name;              ///< wanted; empty: after the launches
+  /// What the target's library computes of an epilogue with the product, as arguments of its type
+  /// in the runtime; none for nothing.
+  std::vector<std::string> library;
+  std::vector<KernelFunction> rest; ///< what the library then leaves, if anything
+  SmallVector<KernelMask> masks;    ///< the arguments of the launch for them
+  std::string name;                 ///< wanted; empty: after the launches
 
   /// The function of `kernel`, without lines; the names are those of its masks, inputs and outputs.
   static KernelFunction declare(const Kernel &kernel, ArrayRef<std::string> held,
@@ -68,13 +72,20 @@ public:
     std::string name;
     KernelFunction function;
     llvm::SetVector<StringRef> launches; ///< the names of its launches, held by the module
+    /// The name of the function, where `name` is that of the library's epilogue.
+    std::string functionName() const {
+      return function.library.empty() ? name : name + loopsEnding.str();
+    }
   };
+  static constexpr StringLiteral loopsEnding = "_loops", restEnding = "_rest";
   /// The number of the launch's kernel, from 1; 0 if it has none.
   size_t numberOf(LaunchOp launch) const {
     const Printed *kernel = printedOf.lookup(launch);
     return kernel ? kernel->entry + 1 : 0;
   }
-  const Entry &operator[](LaunchOp launch) const { return entries[printedOf.lookup(launch)->entry]; }
+  const Entry &operator[](LaunchOp launch) const {
+    return entries[printedOf.lookup(launch)->entry];
+  }
   /// The masks of this launch, whose kernel may be that of another launch with other masks.
   ArrayRef<KernelMask> masksOf(LaunchOp launch) const { return printedOf.lookup(launch)->masks; }
   const std::vector<Entry> &all() const { return entries; }

@@ -55,7 +55,8 @@ static std::optional<StringRef> behindUnit(StringRef text, StringRef unit) {
 }
 
 /// "input tokens copy" for "input tokens microbatch 2 copy": a function serves all microbatches.
-/// Inputs are of no stage, so that their names have the number. `storage` holds a text that differs.
+/// Inputs are of no stage, so that their names have the number. `storage` holds a text that
+/// differs.
 static StringRef withoutMicrobatch(StringRef text, SmallVectorImpl<char> &storage) {
   constexpr StringRef word = " microbatch ";
   const size_t at = text.rfind(word);

@@ -49,7 +49,9 @@ std::vector<std::string> mlir::fsdp::chooseFieldNames(llvm::ArrayRef<const Funct
   Names taken(/*qualified=*/true);
   for (size_t field = 0; field < first.size(); ++field) {
     const std::string whole = first[field].getWhole();
-    auto isSame = [&](const FunctionRow *row) { return row->getFields()[field].getWhole() == whole; };
+    auto isSame = [&](const FunctionRow *row) {
+      return row->getFields()[field].getWhole() == whole;
+    };
     if (llvm::all_of(rows.drop_front(), isSame)) {
       chosen.push_back(taken.unique(whole));
       continue;

@@ -72,8 +72,9 @@ void Writer::list(llvm::StringRef head, llvm::ArrayRef<std::string> items, llvm:
   Parts parts;
   for (const std::string &item : items)
     cut(item, columns - 2 * depth - 4, parts);
-  write(head, parts, tail, [](const Part &part) { return part.text.size(); },
-        [&](const Part &part) { buffer += part.text; });
+  write(
+      head, parts, tail, [](const Part &part) { return part.text.size(); },
+      [&](const Part &part) { buffer += part.text; });
 }
 
 void Writer::list(llvm::StringRef head, llvm::ArrayRef<std::string> names,

@@ -270,11 +270,10 @@ LogicalResult ScheduledMachine::checkConflicts(int64_t rank, const Issued &issue
       continue;
     LaunchOp op = launch.op, otherOp = other.op;
     BufferOp buffer = place->buffer;
-    InFlightDiagnostic diagnostic = op.emitOpError()
-                                    << "'" << op.getFullName() << "' races with '"
-                                    << otherOp.getFullName()
-                                    << "' on rank " << rank << ": both use bytes of buffer '"
-                                    << buffer.getName() << "'; let the later one wait";
+    InFlightDiagnostic diagnostic =
+        op.emitOpError() << "'" << op.getFullName() << "' races with '" << otherOp.getFullName()
+                         << "' on rank " << rank << ": both use bytes of buffer '"
+                         << buffer.getName() << "'; let the later one wait";
     diagnostic.attachNote(otherOp.getLoc())
         << "'" << otherOp.getFullName() << "' is in flight here" << describeRun(*inFlight, issued);
     return diagnostic;
@@ -298,8 +297,8 @@ LogicalResult ScheduledMachine::begin(int64_t rank, size_t stream) {
     LaunchOp op = launch.op;
     BufferOp buffer = in.buffer;
     return op.emitOpError()
-           << "'" << op.getFullName() << "' on rank " << rank << " reads byte " << *unready - in.begin
-           << " of buffer '" << buffer.getName()
+           << "'" << op.getFullName() << "' on rank " << rank << " reads byte "
+           << *unready - in.begin << " of buffer '" << buffer.getName()
            << "', which holds no value at that point: it was not written, or was overwritten";
   }
   for (const BufferRange &out : launch.outs)
@@ -462,9 +461,11 @@ LogicalResult ScheduledMachine::reportNoProgress() {
         continue;
       LaunchOp op = issued->launch->op;
       if (!diagnostic)
-        diagnostic.emplace(op.emitOpError() << "'" << op.getFullName() << "': no rank can continue");
+        diagnostic.emplace(op.emitOpError()
+                           << "'" << op.getFullName() << "': no rank can continue");
       Diagnostic &note = diagnostic->attachNote(op.getLoc());
-      note << "rank " << rank << ", stream '" << streams[stream] << "': '" << op.getFullName() << "' ";
+      note << "rank " << rank << ", stream '" << streams[stream] << "': '" << op.getFullName()
+           << "' ";
       if (issued->inFlight) {
         Operation *collective = issued->collective();
         note << "waits in '" << signatureOf(collective) << "' for "

@@ -46,10 +46,13 @@ def read_timeline(path):
 
 
 def kind_of(event, actions):
-    """The kind of work of a launch: the op's, but products with loops and sums over rows, which are kinds of fused launches, apart."""
+    """The kind of work of a launch: the op's, but products with loops, in one kernel or two, and sums over rows, which are kinds of fused launches, apart."""
     kind = event["cat"]
     if event["args"]["flops"] and not kind.startswith("attention"):
-        return "product" if kind == "einsum" else "product, then a loop"
+        if kind == "einsum":
+            return "product"
+        is_one = actions and not any(action.kernels for action in actions)
+        return "product with its epilogue" if is_one else "product, then a loop"
     if any(ROWS_OF_COLUMNS in kernel.name for action in actions for kernel in action.kernels):
         return "sum over rows"
     return "loop" if kind in LOOPS else kind or "constant"

@@ -16,6 +16,7 @@ from gpu.report import cause, last, run, said
 MPS = "nvidia-cuda-mps-control"
 # A communicator of all ranks is split for each of the program's.
 OPENED = re.compile(r"ncclCommSplit\b.* nranks (\d+) .*Init COMPLETE")
+CREATED = re.compile(r"ncclComm(?:InitRankConfig|Split)\b.* nranks (\d+) .*Init COMPLETE")
 
 
 def version_of(library):
@@ -72,14 +73,15 @@ def losses_of_one(machine, name, steps, budget):
 
 
 def check_one_rank(machine, name, case, budget):
-    """A rank by itself copies; told to, it goes through NCCL: communicators, a window, collectives."""
+    """A rank by itself creates no communicator of NCCL; told to, it creates that of all ranks. Its program reduces nothing over one rank:
+    windows and collectives of one are those of device-ranks."""
     report, steps, what = machine.report, machine.steps(case), f"{name} on 1 rank through NCCL"
     expected = losses_of_one(machine, name, steps, budget)
     if not expected:
         return
     log, status, text = start(machine, name, 1, steps, budget, lambda rank: {"FSDP_NCCL_ALWAYS": "1"}, "nccl")
     report.details(what, text)
-    opened = len(OPENED.findall(text))
+    opened = len(CREATED.findall(text))
     if status or len(log) != steps:
         report.fail(what, f"status {status} and {len(log)} steps, '{cause(text)}'", f"status 0 and {steps} steps", said(text))
     elif not opened:

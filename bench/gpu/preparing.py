@@ -115,7 +115,7 @@ def copy_tests(folder):
     for part in ("include", "src"):
         shutil.copytree(googletest / part, folder / "googletest" / part)
     waiting = [*ROOT.glob("test/unit/cuda/*.*"), *ROOT.glob("test/unit/cuda/*/*.hpp"),
-               *(ROOT / "test/unit" / name for name in ("emulator/MatmulTest.cpp", "runtime/comm/cuda/CudaRanksMain.cpp",
+               *(ROOT / "test/unit" / name for name in ("emulator/MatmulTest.cpp", "emulator/ProductEpilogueTest.cpp", "runtime/comm/cuda/CudaRanksMain.cpp",
                                                         "runtime/comm/Conformance.cpp"))]
     while waiting:
         source = waiting.pop()

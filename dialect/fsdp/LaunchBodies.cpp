@@ -13,8 +13,8 @@ static bool haveEqualOperands(Operation *one, Operation *other, ArrayRef<Operati
                               ArrayRef<Operation *> otherBefore) {
   return llvm::all_of(llvm::zip_equal(one->getOperands(), other->getOperands()), [&](auto pair) {
     auto [value, otherValue] = pair;
-    auto argument = dyn_cast<BlockArgument>(value), otherArgument =
-                                                        dyn_cast<BlockArgument>(otherValue);
+    auto argument = dyn_cast<BlockArgument>(value),
+         otherArgument = dyn_cast<BlockArgument>(otherValue);
     if (argument || otherArgument)
       return argument && otherArgument && argument.getArgNumber() == otherArgument.getArgNumber();
     auto result = cast<OpResult>(value), otherResult = cast<OpResult>(otherValue);

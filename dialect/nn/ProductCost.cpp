@@ -3,6 +3,7 @@
 #include "dialect/nn/ProductCost.h"
 #include "dialect/nn/AttentionLayout.h"
 #include "dialect/nn/Cost.h"
+#include "dialect/nn/LibraryEpilogue.h"
 #include "dialect/nn/NNDialect.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -90,5 +91,13 @@ Epilogue mlir::nn::getEpilogue(Operation *op) {
       epilogue.bytes += bytesOf(argument.getType());
   for (Type type : fused->getResultTypes())
     epilogue.bytes += bytesOf(type);
+  std::optional<LibraryEpilogue> library = getLibraryEpilogue(fused);
+  if (!library) {
+    epilogue.remainingBytes = epilogue.bytes;
+  } else if (library->results < fused->getNumResults()) {
+    epilogue.remainingBytes = bytesOf(fused.getResult(0).getType());
+    for (Value sum : fused->getResults().drop_front(library->results))
+      epilogue.remainingBytes += bytesOf(sum.getType());
+  }
   return epilogue;
 }

@@ -23,7 +23,9 @@ struct Epilogue {
   /// Bytes that they would read and write as a separate kernel: the product's result, their other
   /// operands and their results. 0 if there are no loops.
   int64_t bytes = 0;
-  bool isBias = false; ///< only a bias is added, which libraries of products do too
+  bool isBias = false; ///< only a bias is added
+  /// Likewise of what libraries of products do not compute with the product (LibraryEpilogue.h).
+  int64_t remainingBytes = 0;
 };
 
 /// The loops behind the product of `op`; none for an op without a product.

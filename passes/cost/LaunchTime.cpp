@@ -19,11 +19,14 @@ double mlir::fsdp::cost::secondsOf(const schedule::LaunchCost &cost, const Machi
     product = static_cast<double>(cost.productFlops) /
               machine.productRate(cost.product.str(), cost.productType.str(), cost.productExtent,
                                   cost.productKeys);
-  const bool isSeparate = machine.epilogues == Epilogues::separateBias ||
-                          (machine.epilogues == Epilogues::separate && !cost.epilogueIsBias);
-  if (isSeparate && cost.epilogueBytes > 0)
+  int64_t separate = 0;
+  if (machine.epilogues == Epilogues::library)
+    separate = cost.remainingBytes;
+  else if (machine.epilogues == Epilogues::separate && !cost.epilogueIsBias)
+    separate = cost.epilogueBytes;
+  if (separate > 0)
     return 2 * machine.launchSeconds + std::max(product, memory(bytes)) +
-           std::max(loops, memory(static_cast<double>(cost.epilogueBytes)));
+           std::max(loops, memory(static_cast<double>(separate)));
   return machine.launchSeconds + std::max(product + loops, memory(bytes));
 }
 

@@ -252,10 +252,10 @@ static void readKernels(Reader &reader, const std::string &field, const json::Ob
       kernels.epilogues = Epilogues::fused;
     else if (text == "separate")
       kernels.epilogues = Epilogues::separate;
-    else if (text == "separate-bias")
-      kernels.epilogues = Epilogues::separateBias;
+    else if (text == "library")
+      kernels.epilogues = Epilogues::library;
     else
-      reader.fail(field + "epilogues", epilogues, "fused, separate or separate-bias");
+      reader.fail(field + "epilogues", epilogues, "fused, separate or library");
   }
 }
 

@@ -54,9 +54,9 @@ struct Link {
 
 /// Which loops after a product run as a separate kernel.
 enum class Epilogues {
-  fused,       ///< none
-  separate,    ///< all but a bias
-  separateBias ///< all, a bias too
+  fused,    ///< none
+  separate, ///< all but a bias
+  library   ///< all but those that libraries of products compute (dialect/nn/LibraryEpilogue.h)
 };
 
 /// The rates that programs attain with an implementation of the kernels.

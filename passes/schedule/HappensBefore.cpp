@@ -53,8 +53,8 @@ std::vector<int> mlir::fsdp::schedule::findCycle(const Dependencies &dependencie
   while (position[node] < 0) {
     position[node] = static_cast<int>(path.size());
     path.push_back(node);
-    node = *llvm::find_if(dependencies[node],
-                          [&](int dependency) { return missing[dependency] > 0; });
+    node =
+        *llvm::find_if(dependencies[node], [&](int dependency) { return missing[dependency] > 0; });
   }
   return {path.begin() + position[node], path.end()};
 }

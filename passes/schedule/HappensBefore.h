@@ -108,8 +108,7 @@ private:
 /// Nodes that depend on one another in a cycle, each on the next one, in the graph where node i
 /// depends on `dependencies[i]`; empty where there is none. Otherwise `order` lists all nodes,
 /// dependencies first.
-std::vector<int> findCycle(const Dependencies &dependencies,
-                           std::vector<int> &order);
+std::vector<int> findCycle(const Dependencies &dependencies, std::vector<int> &order);
 
 } // namespace mlir::fsdp::schedule
 

@@ -112,6 +112,8 @@ struct LaunchCost {
   /// Bytes of the loops fused after the product if they were a separate kernel.
   int64_t epilogueBytes = 0;
   bool epilogueIsBias = false; ///< these loops only add a bias
+  /// Likewise of what libraries of products do not compute with the product.
+  int64_t remainingBytes = 0;
 };
 
 /// How a launch uses the number of the step, which changes once, at the end of a step.

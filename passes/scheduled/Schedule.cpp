@@ -241,10 +241,10 @@ private:
     StringAttr &stream = streamNames[planned.stream];
     if (!stream)
       stream = builder.getStringAttr(planned.stream);
-    auto launch = LaunchOp::create(
-        builder, planned.location, timepoint, builder.getStringAttr(planned.name), stream,
-        planned.structure.getAttr(builder.getContext()), waits,
-        /*records=*/ValueRange(), ins, outs, state);
+    auto launch =
+        LaunchOp::create(builder, planned.location, timepoint, builder.getStringAttr(planned.name),
+                         stream, planned.structure.getAttr(builder.getContext()), waits,
+                         /*records=*/ValueRange(), ins, outs, state);
     OpBuilder::InsertionGuard guard(builder);
     Block *body = builder.createBlock(&launch.getBody());
     IRMapping mapping;

@@ -90,6 +90,7 @@ static void addCost(Operation &op, schedule::LaunchCost &sum) {
   const nn::Epilogue epilogue = nn::getEpilogue(&op);
   sum.epilogueBytes = epilogue.bytes;
   sum.epilogueIsBias = epilogue.isBias;
+  sum.remainingBytes = epilogue.remainingBytes;
   std::string type;
   llvm::raw_string_ostream(type) << product.elementType;
   sum.productType = StringAttr::get(op.getContext(), type).getValue();

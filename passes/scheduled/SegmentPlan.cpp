@@ -117,8 +117,9 @@ private:
     std::string dotted = name;
     std::replace(dotted.begin(), dotted.end(), ' ', '.');
     auto [storage, what] = contentsOf(value.getDefiningOp());
-    plan.buffers.push_back({bufferNames.get(dotted, structure), cast<RankedTensorType>(value.getType()),
-                            value.getLoc(), storage.str(), what.str()});
+    plan.buffers.push_back({bufferNames.get(dotted, structure),
+                            cast<RankedTensorType>(value.getType()), value.getLoc(), storage.str(),
+                            what.str()});
     return static_cast<int>(plan.buffers.size()) - 1;
   }
 
@@ -315,16 +316,8 @@ private:
 
   PlannedLaunch makeLaunch(StringRef name, StringRef stream, Location location,
                            Structure structure) {
-    return {plan.launchNames.get(name, structure),
-            stream,
-            location,
-            structure,
-            {},
-            {},
-            {},
-            {},
-            {},
-            {}};
+    return {
+        plan.launchNames.get(name, structure), stream, location, structure, {}, {}, {}, {}, {}, {}};
   }
 
   /// An update writes its results where its operands are: a result that the storage keeps must be
@@ -543,35 +536,39 @@ private:
     return isActivation ? streams::activation : streams::reduce;
   }
 
-  /// Copies the operands of `flatten` that are not computed in its buffer, and fills its end with
-  /// zeros.
+  /// Copies the operands of `flatten` that are not computed in its buffer, and writes those that
+  /// are constants, and zeros at its end.
   void addCopies(FlattenOp flatten) {
     BufferView whole = places[flatten.getResult()];
     Location location = flatten.getLoc();
     OpBuilder builder(flatten);
-    auto partType = [&](int64_t elements) {
-      return RankedTensorType::get({elements}, whole.type.getElementType());
-    };
     int64_t offset = 0;
+    auto place = [&](int64_t elements) {
+      auto type = RankedTensorType::get({elements}, whole.type.getElementType());
+      return BufferView{whole.buffer, offset, type};
+    };
     for (Value part : flatten.getInputs()) {
-      int64_t elements = cast<RankedTensorType>(part.getType()).getNumElements();
-      BufferView wanted{whole.buffer, offset, cast<RankedTensorType>(part.getType())};
-      offset += elements;
-      BufferView place = getPlace(part, flatten);
-      if (place == wanted)
-        continue;
-      Operation *copy = FlattenOp::create(builder, location, partType(elements), ValueRange{part});
-      addFill(getLaunchName(copy), copy, place, {whole.buffer, wanted.offset, partType(elements)},
-              getStructure(flatten));
+      const auto type = cast<RankedTensorType>(part.getType());
+      const BufferView to = place(type.getNumElements());
+      auto constant = part.getDefiningOp<arith::ConstantOp>();
+      if (auto values = constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : nullptr) {
+        Operation *fill =
+            arith::ConstantOp::create(builder, constant.getLoc(), values.reshape(to.type));
+        addFill(getLaunchName(fill), fill, std::nullopt, to, getStructure(flatten));
+      } else if (BufferView from = getPlace(part, flatten);
+                 !(from == BufferView{whole.buffer, offset, type})) {
+        Operation *copy = FlattenOp::create(builder, location, to.type, ValueRange{part});
+        addFill(getLaunchName(copy), copy, from, to, getStructure(flatten));
+      }
+      offset += type.getNumElements();
     }
-    int64_t rest = whole.type.getNumElements() - offset;
-    if (rest == 0)
+    const BufferView end = place(whole.type.getNumElements() - offset);
+    if (end.type.getNumElements() == 0)
       return;
-    Operation *zeros =
-        arith::ConstantOp::create(builder, location, builder.getZeroAttr(partType(rest)));
+    Operation *zeros = arith::ConstantOp::create(builder, location, builder.getZeroAttr(end.type));
     std::string name = getLocationName(location);
-    addFill(name.empty() ? "padding" : name + " padding", zeros, std::nullopt,
-            {whole.buffer, offset, partType(rest)}, getStructure(flatten));
+    addFill(name.empty() ? "padding" : name + " padding", zeros, std::nullopt, end,
+            getStructure(flatten));
   }
 
   SegmentOp segment;

@@ -1,9 +1,9 @@
-// Reductions whose results are neighbours in memory: what a thread, a block, several blocks have of them. The first results are parts of one all-reduce, at 0, 96 and 103.
+// Reductions whose results are neighbours in memory: what a thread, a block, several blocks have of them.
 // RUN: fsdp-opt %s --fsdp-to-scheduled | fsdp-translate --fsdp-to-cuda | FileCheck %s
 
 // Few terms are those of one thread, which has 16 bytes of results; it stores them at once.
 // CHECK-LABEL: // 4 results per thread.
-// CHECK-NEXT:  static __global__ void reduce_kernel(const float *a, float *at_0) {
+// CHECK-NEXT:  static __global__ void reduce_kernel(const float *a, float *reduce) {
 // CHECK-NEXT:    const int c = (blockIdx.x * 32 + threadIdx.x) * 4;
 // CHECK-NEXT:    if (c >= 96)
 // CHECK-NEXT:      return;
@@ -16,7 +16,7 @@
 // CHECK-NEXT:        a_v[r] = load<4>(a + i * 96 + c);
 // CHECK-NEXT:      }
 // CHECK:           total[e] = total[e] + a_v[r][e];
-// CHECK:         store(at_0 + c, at_0_v);
+// CHECK:         store(reduce + c, reduce_v);
 
 // Seven columns are no vectors: an element at a time, four of them in flight.
 // CHECK-LABEL: // 8 results per block, 32 threads for each; their partial sums are added in order.
@@ -29,7 +29,7 @@
 // CHECK-NEXT:            total = total + b_v[r];
 // CHECK:         total = reduceLanes<Plus, 8, 32>(total);
 // CHECK-NEXT:    if (threadIdx.x < 8 && c < 7)
-// CHECK-NEXT:      at_96[c] = total;
+// CHECK-NEXT:      reduce_2[c] = total;
 
 // Many rows of few columns: blocks share them. What they have is in the workspace, and combined in order.
 // CHECK-LABEL: // 64 results per block, 16 threads for each 4 of them; their partial sums are added in order.
@@ -41,14 +41,14 @@
 // CHECK-NEXT:      store(parts + blockIdx.y * 64 + c, total);
 // CHECK-NEXT:  }
 // CHECK-EMPTY:
-// CHECK-NEXT:  static __global__ void reduce_3_total_kernel(const float *parts, float *at_103) {
+// CHECK-NEXT:  static __global__ void reduce_3_total_kernel(const float *parts, float *reduce_3) {
 // CHECK-NEXT:    const int c = blockIdx.x * 32 + threadIdx.x % 32;
 // CHECK-NEXT:    const float total = combineParts<Plus, 32, 32, 105, float>(0.0f, parts + c, 64, true);
 // CHECK-NEXT:    if (threadIdx.x < 32)
-// CHECK-NEXT:      at_103[c] = total;
+// CHECK-NEXT:      reduce_3[c] = total;
 // CHECK-NEXT:  }
 // CHECK-EMPTY:
-// CHECK-NEXT:  cudaError_t reduce_3(const float *c_2, float *at_103, fsdp::rt::WorkStream stream) {
+// CHECK-NEXT:  cudaError_t reduce_3(const float *c_2, float *reduce_3, fsdp::rt::WorkStream stream) {
 // CHECK-NEXT:    float *parts = nullptr;
 // CHECK-NEXT:    cudaError_t status = stream.workspace->reserve(6720 * sizeof(float), parts);
 // CHECK-NEXT:    if (status != cudaSuccess)
@@ -58,7 +58,7 @@
 // CHECK-NEXT:    if (status != cudaSuccess)
 // CHECK-NEXT:      return status;
 // CHECK-NEXT:    return launchKernel(reduce_3_total_kernel, /*grid=*/2, /*block=*/1024, /*sharedBytes=*/0, stream,
-// CHECK-NEXT:        parts, at_103);
+// CHECK-NEXT:        parts, reduce_3);
 
 // The largest are found likewise.
 // CHECK-LABEL: reduce_4_kernel(const float *c_2, float *parts) {

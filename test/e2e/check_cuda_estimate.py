@@ -97,8 +97,11 @@ def check(mesh, scratch, build):
     if f"h200x8: {step:.1f} ms a step" not in text:
         sys.exit(f"{mesh}: got\n{text}, expected the step of {step:.1f} ms of the timeline")
     products = sum(1 for event in timeline.values() if event["args"]["flops"] and not event["cat"].startswith("attention"))
-    got = sum(int(rows["compute", work][0]) for work in ("product", "product, then a loop"))
+    with_epilogue = rows["compute", "product with its epilogue"]
+    got = sum(int(row[0]) for row in (rows["compute", "product"], rows["compute", "product, then a loop"], with_epilogue))
     expect(f"{mesh}: products", got, products)
+    # Of each layer the bias of one product, the residuals of two, and GELU are cuBLASLt's, in one kernel.
+    expect(f"{mesh}: launches and kernels of products with their epilogues", with_epilogue[:2], [str(4 * LAYERS)] * 2)
     # A row of each norm is a block; gradients of norms have as many stripes as rows, up to eight on each of 132 multiprocessors.
     ranks = int(mesh.partition("=")[2])
     expect(f"{mesh}: norms", rows["compute", "layer_norm"][:4:3], [str(2 * LAYERS + 1), str(ROWS // ranks)])
@@ -106,7 +109,7 @@ def check(mesh, scratch, build):
     expect(f"{mesh}: kernels of a gradient of a norm", int(rows["compute", "layer_norm_grad"][1]), 2 * (2 * LAYERS + 1))
     # The sums of the biases' gradients are two kernels where there are many rows for a block; those of two ranks are not.
     expect(f"{mesh}: sums over rows in two kernels", ("compute", "sum over rows") in rows, ranks == 1)
-    idle = [what for what, row in rows.items() if not row[2] and what[1] != "all_reduce"]
+    idle = [what for what, row in rows.items() if not row[2]]
     expect(f"{mesh}: launches without a call", idle, [])
     expect(f"{mesh}: the sum of the calls", sums[2], sum(int(row[2] or 0) for row in rows.values()))
     if not all(float(row[4]) > 0 for row in rows.values()):

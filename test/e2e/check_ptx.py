@@ -3,7 +3,7 @@
 
 The golden's inputs and options on one rank, two steps. The program is the emulator's; each launch, of the runtime's kernels and of the emitted ones,
 runs the PTX (test/emulator/ptx), with the check of unordered accesses. Losses are to 1e-5, weights to 1e-5, those of the same program with its
-kernels as C++. In bf16 as far as two targets agree.
+kernels as C++. In bf16 as far as two targets agree. Kernels compute what cuBLASLt may compute with a product (--all: both).
 
 Where a model has passed in this build folder with the same PTX of the runtime and of the model, the same sources of the program, interpreter, runtime,
 inputs and scripts, it is not run again; ./check --fresh and --all run it.
@@ -64,11 +64,13 @@ def check(model, precision, nvcc, build, folder):
         print(f"{model} {precision}: as C++ and as PTX, passed before on the same inputs")
         return
     program = emulated.build(sources, folder / "train-cuda-1")
-    expected, expected_weights = emulated.train(program, "as-cpp", STEPS, init, data)
-    log, weights = emulated.train(program, "as-ptx", STEPS, init, data, mode=f"ptx={modules},races,shuffle")
     losses, weight, _ = check_cuda.TOLERANCES[precision]
-    training.compare_log(log, expected, *losses)
-    training.compare_weights(weights, expected_weights, weight)
+    # Without epilogues of cuBLASLt all that follows a product is a kernel.
+    for epilogues in (False, True) if training.WHOLE else (False,):
+        expected, expected_weights = emulated.train(program, f"as-cpp-{epilogues}", STEPS, init, data, epilogues=epilogues)
+        log, weights = emulated.train(program, f"as-ptx-{epilogues}", STEPS, init, data, mode=f"ptx={modules},races,shuffle", epilogues=epilogues)
+        training.compare_log(log, expected, *losses)
+        training.compare_weights(weights, expected_weights, weight)
     print(f"{model} {precision}: as C++ and as PTX")
     kept.parent.mkdir(exist_ok=True)
     kept.touch()

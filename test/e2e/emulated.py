@@ -54,11 +54,11 @@ def compile_model(model, folder, *options, ranks=1, mesh=None, races=False):
     return build(emit(model, folder, *options, ranks=ranks, mesh=mesh), folder / f"train-cuda-{ranks}", races)
 
 
-def train(program, name, steps, init, data, *options, mode="inline", ranks=1):
-    """As training.train, under the emulator's settings `mode`."""
-    os.environ["FSDP_EMULATOR"] = mode
+def train(program, name, steps, init, data, *options, mode="inline", ranks=1, epilogues=True):
+    """As training.train, under the emulator's settings `mode`. Without `epilogues` kernels compute what follows a product."""
+    os.environ.update(FSDP_EMULATOR=mode, FSDP_EPILOGUES=str(int(epilogues)))
     try:
         loopback = ["--communicator=loopback"] if ranks > 1 else []
         return training.train(program, name, steps, init, data, *loopback, *options)
     finally:
-        del os.environ["FSDP_EMULATOR"]
+        del os.environ["FSDP_EMULATOR"], os.environ["FSDP_EPILOGUES"]

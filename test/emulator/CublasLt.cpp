@@ -4,7 +4,8 @@
 // cut into parts, each summed by itself, as many as (m, n, k) says: so does cuBLASLt, whose
 // algorithms differ by sizes. Where the preference allows CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE,
 // the sums of parts are rounded to the type of D. The chosen algorithm remembers the problem and
-// the alignment that it was asked for; the product holds the caller to both.
+// the alignment that it was asked for; the product holds the caller to both. An epilogue works on
+// sums before they are rounded.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,6 +21,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstring>
 #include <vector>
 
@@ -28,6 +30,19 @@ struct cublasLtMatmulDescOpaque_t {
   cublasComputeType_t compute;
   cudaDataType_t scale;
   std::int32_t transposeA = CUBLAS_OP_N, transposeB = CUBLAS_OP_N;
+  std::uint32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+  const void *bias = nullptr;
+  void *auxiliary = nullptr;
+  std::int64_t auxiliaryLd = 0;
+
+  bool has(cublasLtEpilogue_t part) const {
+    return (epilogue & part) == part && epilogue != CUBLASLT_EPILOGUE_DEFAULT;
+  }
+  bool hasBias() const { return has(CUBLASLT_EPILOGUE_BIAS); }
+  bool hasGelu() const { return has(CUBLASLT_EPILOGUE_GELU); }
+  bool hasGeluGradient() const { return epilogue == CUBLASLT_EPILOGUE_DGELU; }
+  bool writesAuxiliary() const { return has(CUBLASLT_EPILOGUE_GELU_AUX); }
+  bool hasAuxiliary() const { return writesAuxiliary() || hasGeluGradient(); }
 };
 struct cublasLtMatrixLayoutOpaque_t {
   cudaDataType_t type;
@@ -79,6 +94,24 @@ struct Problem {
   std::uint64_t m, n, k;
 };
 
+/// "", or what is wrong with the operands of the epilogue.
+std::string checkEpilogue(const Problem &p) {
+  const cublasLtMatmulDescOpaque_t &desc = p.desc;
+  if (desc.hasBias() && !desc.bias)
+    return "the epilogue adds a bias, expected CUBLASLT_MATMUL_DESC_BIAS_POINTER";
+  if (!desc.hasAuxiliary())
+    return "";
+  if (!desc.auxiliary)
+    return "the epilogue has an auxiliary matrix, expected "
+           "CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER";
+  if (desc.auxiliaryLd % 8 || desc.auxiliaryLd < std::int64_t(p.m))
+    return formatted(
+        "CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD: got %lld, expected a multiple of 8 that is "
+        "at least %zu",
+        static_cast<long long>(desc.auxiliaryLd), size_t(p.m));
+  return p.d.batch == 1 ? "" : "a batch with an auxiliary matrix: not emulated";
+}
+
 /// "", or why cuBLASLt would not take it.
 std::string check(Problem &p) {
   const bool tA = p.desc.transposeA == CUBLAS_OP_T, tB = p.desc.transposeB == CUBLAS_OP_T;
@@ -110,11 +143,13 @@ std::string check(Problem &p) {
         (in == CUDA_R_16BF && (out == CUDA_R_16BF || out == CUDA_R_32F))))
     return formatted("types A %d, B %d, C %d, D %d, scale %d: not emulated", int(in), int(p.b.type),
                      int(p.c.type), int(out), int(p.desc.scale));
-  return "";
+  return checkEpilogue(p);
 }
 
 std::uint64_t hashOf(const Problem &p) {
-  std::uint64_t hash = std::uint64_t(p.desc.transposeA * 2 + p.desc.transposeB);
+  std::uint64_t hash = std::uint64_t(p.desc.transposeA * 2 + p.desc.transposeB) +
+                       std::uint64_t(p.desc.epilogue) * 4 +
+                       std::uint64_t(p.desc.auxiliaryLd) * 65536;
   for (const Layout *x : {&p.a, &p.b, &p.c, &p.d})
     for (std::uint64_t v :
          {std::uint64_t(x->type), x->rows, x->columns, std::uint64_t(x->ld),
@@ -140,6 +175,26 @@ std::vector<float> copyOf(const Layout &x, bool transposed, const void *data, in
       result[i * columns + j] = x.type == CUDA_R_32F ? f[at] : float(h[at]);
     }
   return result;
+}
+
+float geluOf(float x) {
+  return 0.5f * x * (1 + std::tanh(0.7978845608f * (x + 0.044715f * x * x * x)));
+}
+
+float geluSlopeOf(float x) {
+  const float t = std::tanh(0.7978845608f * (x + 0.044715f * x * x * x));
+  return 0.5f * (1 + t + x * (1 - t * t) * 0.7978845608f * (1 + 3 * 0.044715f * x * x));
+}
+
+float numberAt(const void *data, cudaDataType_t type, std::size_t at) {
+  return type == CUDA_R_32F ? static_cast<const float *>(data)[at]
+                            : float(static_cast<const __nv_bfloat16 *>(data)[at]);
+}
+void setNumber(void *data, cudaDataType_t type, std::size_t at, float value) {
+  if (type == CUDA_R_32F)
+    static_cast<float *>(data)[at] = value;
+  else
+    static_cast<__nv_bfloat16 *>(data)[at] = __nv_bfloat16(value);
 }
 
 /// Into how many parts k is cut.
@@ -183,16 +238,48 @@ void compute(const Problem &p, float alpha, const void *a, const void *b, float 
       for (std::size_t j = 0; j < p.n; ++j) {
         float value = alpha * row[j];
         if (beta != 0)
-          value += beta * (p.c.type == CUDA_R_32F
-                               ? static_cast<const float *>(c)[at(p.c, j)]
-                               : float(static_cast<const __nv_bfloat16 *>(c)[at(p.c, j)]));
-        if (p.d.type == CUDA_R_32F)
-          static_cast<float *>(d)[at(p.d, j)] = value;
-        else
-          static_cast<__nv_bfloat16 *>(d)[at(p.d, j)] = __nv_bfloat16(value);
+          value += beta * numberAt(c, p.c.type, at(p.c, j));
+        if (p.desc.hasBias())
+          value += numberAt(p.desc.bias, p.d.type, i);
+        const std::size_t atAuxiliary = i + j * std::size_t(p.desc.auxiliaryLd);
+        if (p.desc.writesAuxiliary())
+          setNumber(p.desc.auxiliary, p.d.type, atAuxiliary, value);
+        if (p.desc.hasGelu())
+          value = geluOf(value);
+        else if (p.desc.hasGeluGradient())
+          value *= geluSlopeOf(numberAt(p.desc.auxiliary, p.d.type, atAuxiliary));
+        setNumber(d, p.d.type, at(p.d, j), value);
       }
     }
   }
+}
+
+/// What the addresses of an epilogue's operands are multiples of, up to 256: an algorithm may rely
+/// on it.
+std::uint64_t alignmentOfEpilogue(const cublasLtMatmulDescOpaque_t &desc) {
+  const std::uint64_t bits =
+      (desc.hasBias() ? reinterpret_cast<std::uintptr_t>(desc.bias) : 0) |
+      (desc.hasAuxiliary() ? reinterpret_cast<std::uintptr_t>(desc.auxiliary) : 0) | 256;
+  return bits & (~bits + 1);
+}
+
+/// "", or what is wrong with the memory of the epilogue's operands; `alignment`: what the algorithm
+/// relies on.
+std::string checkEpilogueMemory(const Problem &p, std::uint64_t alignment) {
+  const std::size_t bytes = bytesOf(p.d.type);
+  std::string wrong;
+  if (p.desc.hasBias())
+    wrong = checkRange("the bias", p.desc.bias, std::size_t(p.m) * bytes, MemoryKind::Device);
+  if (wrong.empty() && p.desc.hasAuxiliary())
+    wrong = checkRange("the auxiliary matrix", p.desc.auxiliary,
+                       (std::size_t(p.n - 1) * std::size_t(p.desc.auxiliaryLd) + p.m) * bytes,
+                       MemoryKind::Device);
+  if (wrong.empty() && alignmentOfEpilogue(p.desc) < alignment)
+    wrong =
+        formatted("operands of the epilogue: got multiples of %zu bytes, expected of %zu, as when "
+                  "the algorithm was found",
+                  std::size_t(alignmentOfEpilogue(p.desc)), std::size_t(alignment));
+  return wrong;
 }
 
 /// The memory that the emulated algorithm needs and overwrites.
@@ -222,7 +309,8 @@ std::size_t cublasLtGetVersion() { return 130100; }
 
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *desc, cublasComputeType_t compute,
                                         cudaDataType_t scale) {
-  *desc = new cublasLtMatmulDescOpaque_t{compute, scale, CUBLAS_OP_N, CUBLAS_OP_N};
+  *desc = new cublasLtMatmulDescOpaque_t;
+  (*desc)->compute = compute, (*desc)->scale = scale;
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t desc) {
@@ -233,9 +321,15 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc,
                                               cublasLtMatmulDescAttributes_t attribute,
                                               const void *value, std::size_t bytes) {
   const bool known =
-      attribute == CUBLASLT_MATMUL_DESC_TRANSA   ? emulator::take(desc->transposeA, value, bytes)
-      : attribute == CUBLASLT_MATMUL_DESC_TRANSB ? emulator::take(desc->transposeB, value, bytes)
-                                                 : false;
+      attribute == CUBLASLT_MATMUL_DESC_TRANSA     ? emulator::take(desc->transposeA, value, bytes)
+      : attribute == CUBLASLT_MATMUL_DESC_TRANSB   ? emulator::take(desc->transposeB, value, bytes)
+      : attribute == CUBLASLT_MATMUL_DESC_EPILOGUE ? emulator::take(desc->epilogue, value, bytes)
+      : attribute == CUBLASLT_MATMUL_DESC_BIAS_POINTER ? emulator::take(desc->bias, value, bytes)
+      : attribute == CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER
+          ? emulator::take(desc->auxiliary, value, bytes)
+      : attribute == CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD
+          ? emulator::take(desc->auxiliaryLd, value, bytes)
+          : false;
   return known ? CUBLAS_STATUS_SUCCESS
                : decline(CUBLAS_STATUS_INVALID_VALUE, "an attribute or its size");
 }
@@ -319,6 +413,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
     results[0].algo.data[1 + i] = preference->alignment[i];
   results[0].algo.data[5] = results[0].workspaceSize;
   results[0].algo.data[6] = preference->reductions & CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
+  results[0].algo.data[7] = emulator::alignmentOfEpilogue(*desc);
   results[0].state = CUBLAS_STATUS_SUCCESS;
   *found = 1;
   return CUBLAS_STATUS_SUCCESS;
@@ -358,6 +453,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
       (cLayout->ld != dLayout->ld || cLayout->order != dLayout->order ||
        cLayout->batchStride != dLayout->batchStride))
     wrong = "C is D, but laid out otherwise";
+  if (wrong.empty())
+    wrong = emulator::checkEpilogueMemory(problem, algo->data[7]);
   const std::size_t needed = std::size_t(algo->data[5]);
   const bool roundsParts = algo->data[6] != 0;
   if (wrong.empty() && needed > workspaceBytes)

@@ -7,9 +7,9 @@
 // RUN: sed 's/\["data"=2, "fsdp"=3\]/["tensor"=2, "fsdp"=3, "data"=2]/; s/init <normal, 0.5>/init <normal, 0.5> split [["tensor"], []]/' %s > %t.3d.mlir
 // RUN: fsdp-opt %t.3d.mlir --fsdp-to-global --fsdp-partition | %{plain} | FileCheck %s --check-prefix=TENSOR
 // RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %t.3d.mlir %t.3d
-// What one rank stores is whole: it is read in place, or cast.
+// What one rank stores is whole: it is read in place, or cast, and its gradient stays where it is.
 // RUN: sed 's/"fsdp"=3/"fsdp"=1/' %s > %t.one.mlir
-// RUN: fsdp-opt %t.one.mlir --fsdp-to-global --fsdp-partition | %{plain} | FileCheck %s --check-prefix=ONE --implicit-check-not=all_gather
+// RUN: fsdp-opt %t.one.mlir --fsdp-to-global --fsdp-partition | %{plain} | FileCheck %s --check-prefix=ONE --implicit-check-not=all_gather --implicit-check-not=reduce_scatter
 // RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %t.one.mlir %t.one
 // RUN: fsdp-opt %t.one.mlir --fsdp-to-global=precision=bf16 --fsdp-partition | %{plain} | FileCheck %s --check-prefix=CAST --implicit-check-not=all_gather
 
@@ -26,7 +26,10 @@
 
 // ONE: %[[P:.*]] = fsdp.load @u.flat "parameter" : tensor<32xf32>
 // ONE-NEXT: fsdp.view %[[P]] at 0 : tensor<32xf32> -> tensor<6x3xf32>
-// ONE: fsdp.reduce_scatter
+// ONE: %[[G:.*]] = fsdp.flatten {{.*}} -> tensor<32xf32>
+// ONE-NEXT: %[[S:.*]] = fsdp.all_reduce sum %[[G]] over ["data"] : tensor<32xf32>
+// ONE: %[[Q:.*]] = fsdp.square_sum %[[S]]
+// ONE-NEXT: math.sqrt %[[Q]]
 
 // CAST: %[[P:.*]] = fsdp.load @u.flat "parameter" : tensor<{{.*}}xf32>
 // CAST-NEXT: %[[C:.*]] = arith.truncf %[[P]]

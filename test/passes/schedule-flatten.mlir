@@ -1,5 +1,5 @@
 // Gradients that are not computed in the flat buffer are copied there: a parameter, a value that
-// already stands in another flat buffer, a constant; the rest is filled with zeros.
+// already stands in another flat buffer. Constants are written there; the rest is filled with zeros.
 // RUN: fsdp-opt --fsdp-schedule %s | FileCheck %s
 // RUN: fsdp-opt --fsdp-schedule --fsdp-plan-memory --fsdp-verify-schedule --fsdp-verify-phase %s
 
@@ -10,17 +10,15 @@
 // CHECK-DAG: %[[A1:.*]] = fsdp.subview %[[A]] at 8 : {{.*}} -> <tensor<2xf32>>
 // CHECK-DAG: %[[A2:.*]] = fsdp.subview %[[A]] at 10 : {{.*}} -> <tensor<2xf32>>
 // CHECK-DAG: %[[A3:.*]] = fsdp.subview %[[A]] at 12 : {{.*}} -> <tensor<4xf32>>
-// CHECK-DAG: %[[C:.*]] = fsdp.buffer "constant" : <tensor<2xf32>>
+// CHECK-DAG: %[[C:.*]] = fsdp.buffer "constant.3" : <tensor<2xf32>>
 
 // The value computed in its place.
 // CHECK: fsdp.launch "n" on "compute" ins(%[[P]] : {{.*}}) outs(%[[A0]] :
-// A constant as operand of a collective and of a flatten is written once, for the first of them. What is made for a flatten
-// has its structure.
-// CHECK: fsdp.launch "constant" on "compute" of "w" backward outs(%[[C]] :
+// What is made for a flatten has its structure.
+// CHECK: fsdp.launch "constant" on "compute" of "w" backward outs(%[[A1]] :
 // CHECK-NEXT: arith.constant dense<3.000000e+00> : tensor<2xf32>
-// CHECK: fsdp.launch "a flatten" on "compute" of "w" backward ins(%[[C]] : {{.*}}) outs(%[[A1]] :
-// CHECK: fsdp.flatten
-// CHECK: fsdp.launch "a flatten 2" on "compute" of "w" backward ins(%[[C]] : {{.*}}) outs(%[[A2]] :
+// CHECK: fsdp.launch "constant 2" on "compute" of "w" backward outs(%[[A2]] :
+// CHECK-NEXT: arith.constant dense<3.000000e+00> : tensor<2xf32>
 // CHECK: fsdp.launch "a padding" on "compute" of "w" backward outs(%[[A3]] :
 // CHECK-NEXT: arith.constant dense<0.000000e+00> : tensor<4xf32>
 // CHECK: fsdp.launch "all_reduce" on "activation" wait(%{{.*}}) ins(%[[A]] :
@@ -28,8 +26,9 @@
 // CHECK: fsdp.launch "all_reduce 2" on "activation" wait(%{{.*}}) ins(%[[B]] :
 // CHECK-NEXT: bb0
 // CHECK-NEXT: fsdp.all_reduce
-// CHECK: fsdp.launch "all_reduce 3" on "activation" ins(%[[C]] :
-// CHECK-NOT: "constant 2"
+// A collective reads its constant from a buffer.
+// CHECK: fsdp.launch "constant 3" on "compute" outs(%[[C]] :
+// CHECK: fsdp.launch "all_reduce 3" on "activation" wait(%{{.*}}) ins(%[[C]] :
 module attributes {fsdp.phase = "local"} {
   fsdp.mesh @mesh <["fsdp"=2]>
   fsdp.param @w : tensor<8xf32> unit "w" init <constant, 0.0>

@@ -234,6 +234,8 @@ Value StepPartitioner::reduceStored(Reduction &reduction, ArrayRef<Value> gradie
 
   bool split = !axes.empty();
   int64_t ranks = mesh.getSize(axes);
+  // One rank's gradients are the sum already, and its shard is all of it: it stays where it is.
+  const bool scatters = split && together && ranks > 1;
   const bool along = storage->placement.getKind() == StorageKind::dimension;
   const int64_t dim = along ? storage->placement.getDim() : 0;
   Value sum;
@@ -242,7 +244,7 @@ Value StepPartitioner::reduceStored(Reduction &reduction, ArrayRef<Value> gradie
   } else {
     RankedTensorType whole = storage->getReduced();
     // What is whole already is padded to the size of all shards, so that it can be cut.
-    if (split && !together)
+    if (split && !scatters)
       whole = whole.clone(storage->shard.getNumElements() * ranks);
     sum = FlattenOp::create(builder, loc, whole, locals);
   }
@@ -254,9 +256,9 @@ Value StepPartitioner::reduceStored(Reduction &reduction, ArrayRef<Value> gradie
   bool each = reducesEach(storage);
   if (!each)
     sum = accumulate(sum, rest, storage);
-  if (split && together) {
+  if (scatters) {
     sum = ReduceScatterOp::create(builder, loc, storage->getReducedShard(), sum, dim, over);
-  } else if (split) {
+  } else if (split && !together) {
     if (ranks > 1)
       user->emitRemark()
           << "the gradients of unit '" << storage->unit
@@ -267,14 +269,12 @@ Value StepPartitioner::reduceStored(Reduction &reduction, ArrayRef<Value> gradie
   // are accumulated after the reduction.
   if (each && !split && llvm::is_contained(rest, kMicrobatchAxis) && rest.size() > 1) {
     llvm::erase(rest, kMicrobatchAxis);
-    sum = AllReduceOp::create(builder, loc, ReduceKind::sum, sum, values.axisArray(rest));
+    sum = values.allReduce(sum, ReduceKind::sum, rest, loc);
     rest.assign({builder.getStringAttr(kMicrobatchAxis)});
   }
   if (each)
     sum = accumulate(sum, rest, storage);
-  if (!rest.empty())
-    sum = AllReduceOp::create(builder, loc, ReduceKind::sum, sum, values.axisArray(rest));
-  return sum;
+  return values.allReduce(sum, ReduceKind::sum, rest, loc);
 }
 
 /// A storage that is split along a dimension takes its gradient in that sharding.

@@ -217,9 +217,7 @@ void StepPartitioner::convertSplitMean(nn::ReduceOp op, Operation *local, ArrayR
   cast<nn::ReduceOp>(local).setKind(nn::Reduction::sum);
   SmallVector<StringAttr> partial(axes);
   Value sum = values.overMicrobatches(local->getResult(0), ReduceKind::sum, partial);
-  if (!partial.empty())
-    sum = AllReduceOp::create(builder, op.getLoc(), ReduceKind::sum, sum,
-                              values.axisArray(values.inMeshOrder(partial)));
+  sum = values.allReduce(sum, ReduceKind::sum, values.inMeshOrder(partial), op.getLoc());
   auto type = cast<RankedTensorType>(sum.getType());
   double count = static_cast<double>(op.getInput().getType().getNumElements()) /
                  static_cast<double>(op.getType().getNumElements());

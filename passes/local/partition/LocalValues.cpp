@@ -74,6 +74,13 @@ Value LocalValues::overMicrobatches(Value local, ReduceKind kind,
   return sum;
 }
 
+Value LocalValues::allReduce(Value local, ReduceKind kind, ArrayRef<StringAttr> axes,
+                             Location loc) {
+  if (mesh.getSize(axes) == 1)
+    return local;
+  return AllReduceOp::create(builder, loc, kind, local, axisArray(axes));
+}
+
 Value LocalValues::samplesOfMicrobatch(int64_t batch, ArrayRef<StringAttr> axes, bool counted,
                                        Location loc) {
   SmallVector<StringAttr> ranks(axes);

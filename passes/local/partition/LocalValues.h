@@ -72,6 +72,8 @@ public:
   /// `local`, a partial sum over `partial`, with the sum over microbatches completed, if that is
   /// among them: an all_reduce over the axis of microbatches, which Microbatches.h replaces.
   Value overMicrobatches(Value local, ReduceKind kind, SmallVectorImpl<StringAttr> &partial);
+  /// `local` summed, or its maximum taken, over the ranks along `axes`; of one rank it is that.
+  Value allReduce(Value local, ReduceKind kind, ArrayRef<StringAttr> axes, Location loc);
   /// The number of samples of a batch of `batch`, split over `axes`, in the current microbatch;
   /// with `counted`, only those that count in an evaluation.
   Value samplesOfMicrobatch(int64_t batch, ArrayRef<StringAttr> axes, bool counted, Location loc);

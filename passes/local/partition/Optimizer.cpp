@@ -42,19 +42,17 @@ void StepPartitioner::convertNorm(GlobalNormOp norm) {
   auto add = [&](Value sum, Value term) -> Value {
     return sum ? arith::AddFOp::create(builder, loc, sum, term).getResult() : term;
   };
-  llvm::MapVector<ArrayAttr, Value> byAxes;
+  llvm::MapVector<ArrayAttr, std::pair<SmallVector<StringAttr>, Value>> byAxes;
   for (Reduction *reduction : normReductions.lookup(norm)) {
     SmallVector<StringAttr> axes(reduction->storage->getAxes());
     llvm::append_range(axes, reduction->storage->split);
-    Value &sum = byAxes[values.axisArray(axes)];
+    auto &[over, sum] = byAxes[values.axisArray(axes)];
+    over = axes;
     sum = add(sum, SquareSumOp::create(builder, loc, reduction->shard));
   }
   Value total;
-  for (auto [axes, sum] : byAxes) {
-    if (!axes.empty())
-      sum = AllReduceOp::create(builder, loc, ReduceKind::sum, sum, axes);
-    total = add(total, sum);
-  }
+  for (const auto &[key, part] : byAxes)
+    total = add(total, values.allReduce(part.second, ReduceKind::sum, part.first, loc));
   if (!total)
     total = arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(f64, 0.0));
   Value root = math::SqrtOp::create(builder, loc, total);

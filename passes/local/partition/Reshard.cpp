@@ -287,9 +287,7 @@ FailureOr<LocalValue> LocalValues::reduced(Value global, LocalValue local, const
                                           local.value, dim, axisArray(axes[dim]));
   }
   local.value = overMicrobatches(local.value, ReduceKind::sum, partial);
-  if (!partial.empty())
-    local.value = AllReduceOp::create(builder, loc, ReduceKind::sum, local.value,
-                                      axisArray(inMeshOrder(partial)));
+  local.value = allReduce(local.value, ReduceKind::sum, inMeshOrder(partial), loc);
   return local;
 }
 
@@ -326,9 +324,7 @@ LocalValue LocalValues::as(Value global, ShardingAttr wanted, Operation *consume
   const bool maximum = reducesByMaximum(global.getDefiningOp());
   if (maximum && !partial.empty()) {
     local.value = overMicrobatches(local.value, ReduceKind::max, partial);
-    if (!partial.empty())
-      local.value = AllReduceOp::create(builder, loc, ReduceKind::max, local.value,
-                                        axisArray(inMeshOrder(partial)));
+    local.value = allReduce(local.value, ReduceKind::max, inMeshOrder(partial), loc);
     partial.clear();
     local.sharding = sharding(axesOf(local.sharding));
     remember(global, local);

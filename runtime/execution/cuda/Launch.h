@@ -11,6 +11,7 @@
 #include "runtime/execution/cuda/Context.h"
 #include "runtime/kernels/cuda/Kernels.h"
 #include "runtime/kernels/cuda/Matmul.h"
+#include "runtime/kernels/cuda/ProductEpilogue.h"
 
 #include <cstring>
 #include <tuple>
@@ -149,6 +150,18 @@ void gemm(Context &c, int stream, ActionName name, const Gemm &product, ArenaSpa
       [&](auto... p) { return matmul(c.blas(), product, p...); }, gemmWork(product));
 }
 
+namespace detail {
+/// The kernel of a gemm, after its product.
+template <class In, class... R, class Out, class... W, class Kernel>
+void launchBehindProduct(Context &c, int stream, ActionName name, const Reads<In, In, R...> &read,
+                         const Writes<Out, W...> &written, const Kernel &kernel) {
+  Reads<R..., Out> rest;
+  std::copy(read.ranges.begin() + 2, read.ranges.end(), rest.ranges.begin());
+  rest.ranges.back() = written.ranges[0];
+  launch(c, stream, name, rest, written, kernel);
+}
+} // namespace detail
+
 /// Enqueues a product, the first two slices that are read by one another into the first that is
 /// written, then `kernel(const R *..., const Out *product, Out *, W *..., stream)`, which may write
 /// over the product, if the product was enqueued.
@@ -158,10 +171,35 @@ void gemm(Context &c, int stream, ActionName name, const Gemm &product, Reads<In
   const ArenaSpan<Out> result = detail::sliceOf<Out>(written.ranges[0]);
   gemm(c, stream, name, product, detail::sliceOf<In>(read.ranges[0]),
        detail::sliceOf<In>(read.ranges[1]), result);
-  Reads<R..., Out> rest;
-  std::copy(read.ranges.begin() + 2, read.ranges.end(), rest.ranges.begin());
-  rest.ranges.back() = written.ranges[0];
-  launch(c, stream, name, rest, written, kernel);
+  detail::launchBehindProduct(c, stream, name, read, written, kernel);
+}
+
+/// Likewise where cuBLASLt may compute work of the kernel with the product, in one call.
+template <class In, class... R, class Out, class... W, class Loops, class Rest>
+void gemm(Context &c, int stream, ActionName name, const Gemm &product, Reads<In, In, R...> read,
+          Writes<Out, W...> written, const ProductEpilogue<Loops, Rest> &epilogue) {
+  const auto operand = [&](int number) -> const void * {
+    return number < 0 ? nullptr
+                      : c.base() + read.ranges[2 + static_cast<std::size_t>(number)].offset;
+  };
+  const auto result = [&](std::size_t number) { return c.base() + written.ranges[number].offset; };
+  const bool keepsSum = epilogue.function == ProductFunction::gelu && sizeof...(W) > 0;
+  const EpilogueOperands operands{operand(epilogue.bias), operand(epilogue.residual),
+                                  epilogue.function, keepsSum ? result(0) : nullptr,
+                                  operand(epilogue.argument)};
+  const void *a = c.base() + read.ranges[0].offset, *b = c.base() + read.ranges[1].offset;
+  void *to = result(keepsSum);
+  constexpr cudaDataType_t in = CudaDataType<In>::value, out = CudaDataType<Out>::value;
+  if (!c.blas().takes(product, in, out, a, b, to, operands))
+    return gemm(c, stream, name, product, read, written, *epilogue.loops);
+  launch(
+      c, stream, name, read, written,
+      [&](const In *, const In *, const R *..., Out *, W *..., WorkStream on) {
+        return c.blas().multiply(product, in, out, a, b, to, on, operands);
+      },
+      gemmWork(product));
+  if (epilogue.rest)
+    detail::launchBehindProduct(c, stream, name, read, written, *epilogue.rest);
 }
 
 /// The kernel that the launch of an update enqueues: `kernel(shard, deferred, parameter, gradient,

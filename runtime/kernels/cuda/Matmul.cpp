@@ -14,6 +14,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstdlib>
+#include <cstring>
 #include <map>
 #include <utility>
 
@@ -121,6 +123,7 @@ struct Plan {
   cublasLtMatrixLayout_t x = nullptr, y = nullptr, c = nullptr;
   cublasLtMatmulAlgo_t algo;
   std::size_t workspace = 0;
+  bool isKnown = true; ///< else cuBLASLt has no algorithm for the product with its epilogue
 
   Plan() = default;
   Plan(Plan &&other) noexcept { *this = std::move(other); }
@@ -132,6 +135,7 @@ struct Plan {
     std::swap(c, other.c);
     std::swap(algo, other.algo);
     std::swap(workspace, other.workspace);
+    std::swap(isKnown, other.isKnown);
     return *this;
   }
   ~Plan() {
@@ -157,11 +161,56 @@ cublasStatus_t makeLayout(cublasLtMatrixLayout_t &layout, const Operand &x, cuda
 }
 
 struct Alignments {
-  std::uint32_t x, y, c;
+  std::uint32_t x, y, c, d;
 };
 
+template <class T>
+cublasStatus_t set(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t attribute, T value) {
+  return cublasLtMatmulDescSetAttribute(desc, attribute, &value, sizeof(value));
+}
+
+/// The heuristic reads alignments from the addresses, a call the addresses.
+cublasStatus_t setAddresses(cublasLtMatmulDesc_t desc, const EpilogueOperands &epilogue) {
+  if (epilogue.bias)
+    FSDP_TRY(set(desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, epilogue.bias));
+  if (const void *auxiliary = epilogue.auxiliary())
+    FSDP_TRY(set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, auxiliary));
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+/// Elements between the columns of an auxiliary matrix are a multiple of this.
+constexpr std::int64_t kAuxiliaryStep = 8;
+
+cublasLtEpilogue_t kindOf(const EpilogueOperands &epilogue) {
+  switch (epilogue.function) {
+  case ProductFunction::none:
+    return epilogue.bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+  case ProductFunction::gelu:
+    if (epilogue.sum)
+      return epilogue.bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
+    return epilogue.bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
+  case ProductFunction::geluGradient:
+    return CUBLASLT_EPILOGUE_DGELU;
+  }
+  return CUBLASLT_EPILOGUE_DEFAULT;
+}
+
+cublasStatus_t prepareEpilogue(const EpilogueOperands &epilogue, Plan &plan) {
+  const Arrangement &s = plan.shape;
+  // A bias has one element for each row of a matrix in column order.
+  if (!s.swapped || s.batch.extent != 1 || s.outer[0].extent != 1 || s.outer[1].extent != 1)
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (epilogue.auxiliary()) {
+    if (s.c.ld % kAuxiliaryStep)
+      return CUBLAS_STATUS_NOT_SUPPORTED;
+    FSDP_TRY(set(plan.desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, s.c.ld));
+  }
+  FSDP_TRY(set(plan.desc, CUBLASLT_MATMUL_DESC_EPILOGUE, kindOf(epilogue)));
+  return setAddresses(plan.desc, epilogue);
+}
+
 cublasStatus_t prepare(cublasLtHandle_t handle, cudaDataType_t in, cudaDataType_t out,
-                       Alignments aligned, Plan &plan) {
+                       Alignments aligned, const EpilogueOperands &epilogue, Plan &plan) {
   const Arrangement &s = plan.shape;
   const Loop &batch = s.batch;
   FSDP_TRY(cublasLtMatmulDescCreate(&plan.desc, CUBLAS_COMPUTE_32F, CUDA_R_32F));
@@ -174,6 +223,8 @@ cublasStatus_t prepare(cublasLtHandle_t handle, cudaDataType_t in, cudaDataType_
   FSDP_TRY(makeLayout(plan.x, s.x, in, batch.extent, s.swapped ? batch.b : batch.a));
   FSDP_TRY(makeLayout(plan.y, s.y, in, batch.extent, s.swapped ? batch.a : batch.b));
   FSDP_TRY(makeLayout(plan.c, s.c, out, batch.extent, batch.c));
+  if (!epilogue.isNone())
+    FSDP_TRY(prepareEpilogue(epilogue, plan));
 
   struct Preference {
     cublasLtMatmulPreference_t handle = nullptr;
@@ -183,18 +234,18 @@ cublasStatus_t prepare(cublasLtHandle_t handle, cudaDataType_t in, cudaDataType_
     }
   } preference;
   FSDP_TRY(cublasLtMatmulPreferenceCreate(&preference.handle));
-  const auto set = [&](cublasLtMatmulPreferenceAttributes_t attribute, auto value) {
+  const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, auto value) {
     return cublasLtMatmulPreferenceSetAttribute(preference.handle, attribute, &value,
                                                 sizeof(value));
   };
-  FSDP_TRY(set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t(Blas::kMaxWorkspace)));
+  FSDP_TRY(prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t(Blas::kMaxWorkspace)));
   // Parts of a sum are kept in f32: the other schemes round them to the type of c.
-  FSDP_TRY(set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
-               std::uint32_t(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE)));
-  FSDP_TRY(set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, aligned.x));
-  FSDP_TRY(set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, aligned.y));
-  FSDP_TRY(set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, aligned.c));
-  FSDP_TRY(set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, aligned.c));
+  FSDP_TRY(prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+                  std::uint32_t(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE)));
+  FSDP_TRY(prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, aligned.x));
+  FSDP_TRY(prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, aligned.y));
+  FSDP_TRY(prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, aligned.c));
+  FSDP_TRY(prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, aligned.d));
 
   cublasLtMatmulHeuristicResult_t found = {};
   int count = 0;
@@ -229,16 +280,28 @@ cudaError_t fillZero(const Gemm &g, std::size_t elementBytes, void *c, cudaStrea
   return cudaSuccess;
 }
 
-/// Everything that a plan depends on.
-using Key = std::array<std::int64_t, 26>;
+/// A product with the addresses of its operands.
+struct Product {
+  const Gemm &g;
+  cudaDataType_t in, out;
+  const void *a, *b, *c;
+  const EpilogueOperands &epilogue;
+};
 
-Key keyOf(const Gemm &g, cudaDataType_t in, cudaDataType_t out, std::uint32_t a, std::uint32_t b,
-          std::uint32_t c) {
-  Key key{g.m, g.n, g.k, g.batch[0], g.batch[1], g.batch[2], in, out, a, b, c};
-  std::size_t next = 11;
+/// Everything that a plan depends on.
+using Key = std::array<std::int64_t, 30>;
+
+Key keyOf(const Product &p, std::uint32_t a, std::uint32_t b, std::uint32_t c) {
+  const Gemm &g = p.g;
+  const EpilogueOperands &e = p.epilogue;
+  Key key{g.m,  g.n,   g.k, g.batch[0], g.batch[1], g.batch[2],
+          p.in, p.out, a,   b,          c,          static_cast<std::int64_t>(e.function)};
+  std::size_t next = 12;
   for (const GemmStrides *x : {&g.a, &g.b, &g.c})
     for (std::int64_t stride : {x->row, x->column, x->batch[0], x->batch[1], x->batch[2]})
       key[next++] = stride;
+  for (const void *operand : {e.bias, e.residual, e.auxiliary()})
+    key[next++] = operand ? alignmentOf(operand, bytesOf(p.out), 0, 0) : 0;
   return key;
 }
 
@@ -247,9 +310,15 @@ Key keyOf(const Gemm &g, cudaDataType_t in, cudaDataType_t out, std::uint32_t a,
 struct Blas::State {
   cublasLtHandle_t handle = nullptr;
   std::map<Key, Plan> plans;
+  bool usesEpilogues = true;
+
+  cublasStatus_t find(const Product &product, const Plan *&plan);
 };
 
-Blas::Blas() : state(std::make_unique<State>()) {}
+Blas::Blas() : state(std::make_unique<State>()) {
+  const char *epilogues = std::getenv("FSDP_EPILOGUES");
+  state->usesEpilogues = !epilogues || std::strcmp(epilogues, "0") != 0;
+}
 
 Blas::~Blas() {
   state->plans.clear();
@@ -259,44 +328,74 @@ Blas::~Blas() {
 
 std::size_t Blas::plans() const { return state->plans.size(); }
 
+/// The plan of a product that has elements and terms.
+cublasStatus_t Blas::State::find(const Product &p, const Plan *&result) {
+  if (!handle)
+    FSDP_TRY(cublasLtCreate(&handle));
+  Arrangement shape;
+  if (!shapeOf(p.g, shape))
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  const auto alignment = [&](const void *data, cudaDataType_t type, std::int64_t Loop::*stride) {
+    const auto step = [&](const Loop &loop) { return loop.extent > 1 ? loop.*stride : 0; };
+    return alignmentOf(data, bytesOf(type), step(shape.outer[0]), step(shape.outer[1]));
+  };
+  const std::uint32_t alignA = alignment(p.a, p.in, &Loop::a),
+                      alignB = alignment(p.b, p.in, &Loop::b),
+                      alignC = alignment(p.c, p.out, &Loop::c);
+  const Key key = keyOf(p, alignA, alignB, alignC);
+  auto found = plans.find(key);
+  if (found == plans.end()) {
+    Plan plan;
+    plan.shape = shape;
+    const void *residual = p.epilogue.residual;
+    Alignments aligned = {alignA, alignB,
+                          residual ? alignmentOf(residual, bytesOf(p.out), 0, 0) : alignC, alignC};
+    if (shape.swapped)
+      std::swap(aligned.x, aligned.y);
+    const cublasStatus_t prepared = prepare(handle, p.in, p.out, aligned, p.epilogue, plan);
+    // That there is no algorithm is known from then on: the loops run behind the product.
+    plan.isKnown = p.epilogue.isNone() || (prepared != CUBLAS_STATUS_NOT_SUPPORTED &&
+                                           prepared != CUBLAS_STATUS_INVALID_VALUE);
+    if (plan.isKnown)
+      FSDP_TRY(prepared);
+    found = plans.emplace(key, std::move(plan)).first;
+  }
+  result = &found->second;
+  return result->isKnown ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
+}
+
+static bool isEmpty(const Gemm &g) {
+  return g.m == 0 || g.n == 0 || g.batch[0] * g.batch[1] * g.batch[2] == 0;
+}
+
+bool Blas::takes(const Gemm &g, cudaDataType_t in, cudaDataType_t out, const void *a, const void *b,
+                 const void *c, const EpilogueOperands &epilogue) {
+  if (!state->usesEpilogues || isEmpty(g) || g.k == 0)
+    return false;
+  const Plan *plan = nullptr;
+  // Other errors are those of the product, which reports them.
+  return state->find({g, in, out, a, b, c, epilogue}, plan) != CUBLAS_STATUS_NOT_SUPPORTED;
+}
+
 cublasStatus_t Blas::multiply(const Gemm &g, cudaDataType_t in, cudaDataType_t out, const void *a,
-                              const void *b, void *c, WorkStream stream) {
-  if (g.m == 0 || g.n == 0 || g.batch[0] * g.batch[1] * g.batch[2] == 0)
+                              const void *b, void *c, WorkStream stream,
+                              const EpilogueOperands &epilogue) {
+  if (isEmpty(g))
     return CUBLAS_STATUS_SUCCESS;
   const std::size_t inBytes = bytesOf(in), outBytes = bytesOf(out);
   if (g.k == 0) {
+    if (!epilogue.isNone())
+      return CUBLAS_STATUS_NOT_SUPPORTED;
     if (g.beta != 0)
       return CUBLAS_STATUS_SUCCESS;
     return fillZero(g, outBytes, c, stream) == cudaSuccess ? CUBLAS_STATUS_SUCCESS
                                                            : CUBLAS_STATUS_EXECUTION_FAILED;
   }
-  if (!state->handle)
-    FSDP_TRY(cublasLtCreate(&state->handle));
-
-  Arrangement shape;
-  if (!shapeOf(g, shape))
-    return CUBLAS_STATUS_NOT_SUPPORTED;
+  const Plan *found = nullptr;
+  FSDP_TRY(state->find({g, in, out, a, b, c, epilogue}, found));
+  const Plan &plan = *found;
+  const Arrangement &shape = plan.shape;
   const Loop *outer = shape.outer;
-  const auto step = [](const Loop &loop, std::int64_t Loop::*stride) {
-    return loop.extent > 1 ? loop.*stride : 0;
-  };
-  const std::uint32_t alignA =
-      alignmentOf(a, inBytes, step(outer[0], &Loop::a), step(outer[1], &Loop::a));
-  const std::uint32_t alignB =
-      alignmentOf(b, inBytes, step(outer[0], &Loop::b), step(outer[1], &Loop::b));
-  const std::uint32_t alignC =
-      alignmentOf(c, outBytes, step(outer[0], &Loop::c), step(outer[1], &Loop::c));
-  const Key key = keyOf(g, in, out, alignA, alignB, alignC);
-  auto found = state->plans.find(key);
-  if (found == state->plans.end()) {
-    Plan plan;
-    plan.shape = shape;
-    const Alignments aligned =
-        shape.swapped ? Alignments{alignB, alignA, alignC} : Alignments{alignA, alignB, alignC};
-    FSDP_TRY(prepare(state->handle, in, out, aligned, plan));
-    found = state->plans.emplace(key, std::move(plan)).first;
-  }
-  const Plan &plan = found->second;
   void *workspace = nullptr;
   if (plan.workspace) {
     if (!stream.workspace)
@@ -304,8 +403,9 @@ cublasStatus_t Blas::multiply(const Gemm &g, cudaDataType_t in, cudaDataType_t o
     if (stream.workspace->reserve(plan.workspace, workspace) != cudaSuccess)
       return CUBLAS_STATUS_ALLOC_FAILED;
   }
+  FSDP_TRY(setAddresses(plan.desc, epilogue));
 
-  const float alpha = 1, beta = g.beta;
+  const float alpha = 1, beta = epilogue.residual ? 1 : g.beta;
   for (std::int64_t i = 0; i < outer[0].extent; ++i)
     for (std::int64_t j = 0; j < outer[1].extent; ++j) {
       const auto at = [&](const void *data, std::size_t bytes, std::int64_t Loop::*stride) {
@@ -316,7 +416,8 @@ cublasStatus_t Blas::multiply(const Gemm &g, cudaDataType_t in, cudaDataType_t o
       if (shape.swapped)
         std::swap(x, y);
       void *to = const_cast<char *>(at(c, outBytes, &Loop::c));
-      FSDP_TRY(cublasLtMatmul(state->handle, plan.desc, &alpha, x, plan.x, y, plan.y, &beta, to,
+      const void *from = epilogue.residual ? epilogue.residual : to;
+      FSDP_TRY(cublasLtMatmul(state->handle, plan.desc, &alpha, x, plan.x, y, plan.y, &beta, from,
                               plan.c, to, plan.c, &plan.algo, workspace, plan.workspace, stream));
     }
   return CUBLAS_STATUS_SUCCESS;

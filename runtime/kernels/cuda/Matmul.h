@@ -3,6 +3,7 @@
 #define FSDP_RUNTIME_KERNELS_CUDA_MATMUL_H
 
 #include "runtime/device/cuda/StreamWorkspace.h"
+#include "runtime/kernels/cuda/ProductEpilogue.h"
 #include "runtime/program/ArenaSpan.h"
 #include "runtime/program/KernelArguments.h"
 
@@ -13,6 +14,20 @@
 #include <memory>
 
 namespace fsdp::rt {
+
+/// What cuBLASLt computes behind a product: v = a b + bias + residual, of which `sum` gets v and c
+/// the function (GELU with tanh), or c gets a b times the derivative of GELU at `argument`. All are
+/// of the type of c; residual, sum and argument lie like c. Null: none.
+struct EpilogueOperands {
+  const void *bias = nullptr, *residual = nullptr;
+  ProductFunction function = ProductFunction::none;
+  void *sum = nullptr; ///< only of `gelu`
+  const void *argument = nullptr;
+
+  bool isNone() const { return !bias && !residual && function == ProductFunction::none; }
+  /// The matrix besides c that the function writes or reads.
+  const void *auxiliary() const { return sum ? sum : argument; }
+};
 
 /// One rank's cuBLASLt: its handle and the prepared products. Used by the rank's host thread alone.
 /// What is prepared for a product depends on its sizes, strides, types and addresses' alignment,
@@ -32,11 +47,26 @@ public:
 
   /// `in` is the type of a and b, `out` that of c: CUDA_R_32F or CUDA_R_16BF. See matmul.
   cublasStatus_t multiply(const Gemm &product, cudaDataType_t in, cudaDataType_t out, const void *a,
-                          const void *b, void *c, WorkStream stream);
+                          const void *b, void *c, WorkStream stream,
+                          const EpilogueOperands &epilogue = {});
+  /// False if the product with its epilogue is no single call: cuBLASLt has no algorithm for it, c
+  /// is not one row-major matrix, or the environment has FSDP_EPILOGUES=0. Depends on addresses by
+  /// their alignment only.
+  bool takes(const Gemm &product, cudaDataType_t in, cudaDataType_t out, const void *a,
+             const void *b, const void *c, const EpilogueOperands &epilogue);
 
 private:
   struct State;
   std::unique_ptr<State> state;
+};
+
+/// The type of elements as cuBLASLt calls it.
+template <class T> struct CudaDataType;
+template <> struct CudaDataType<float> {
+  static constexpr cudaDataType_t value = CUDA_R_32F;
+};
+template <> struct CudaDataType<bf16> {
+  static constexpr cudaDataType_t value = CUDA_R_16BF;
 };
 
 /// Enqueues a product; `c` is read as well where beta is 1. Sums are in f32, never in TF32, and are

@@ -110,10 +110,12 @@ TEST_F(ShardingRuleTest, Epilogue) {
   const Epilogue bias = epilogue("nn.yield %s : tensor<8x4xbf16>\n");
   EXPECT_EQ(bias.bytes, 64 + 8 + 64);
   EXPECT_TRUE(bias.isBias);
+  EXPECT_EQ(bias.remainingBytes, 0);
   const Epilogue more =
       epilogue("%t = arith.mulf %s, %s : tensor<8x4xbf16>\nnn.yield %t : tensor<8x4xbf16>\n");
   EXPECT_EQ(more.bytes, 64 + 8 + 64);
   EXPECT_FALSE(more.isBias);
+  EXPECT_EQ(more.remainingBytes, more.bytes);
   EXPECT_EQ(getEpilogue(parse("nn.einsum \"ik,kj->ij\" %a, %b : (tensor<8x16xf32>, "
                               "tensor<16x4xf32>) -> tensor<8x4xf32>",
                               {"tensor<8x16xf32>", "tensor<16x4xf32>"}))

@@ -75,7 +75,8 @@ struct Pipeline {
     if (auto found = buffers[rank].find(content); found != buffers[rank].end())
       for (int buffer : found->second)
         wanted[buffer] = true;
-    return peaksOf(problem.roles[rank], SegmentTouches(problem.roles[rank], 0), {wanted}).front() / kBytes;
+    return peaksOf(problem.roles[rank], SegmentTouches(problem.roles[rank], 0), {wanted}).front() /
+           kBytes;
   }
 };
 
