@@ -93,7 +93,9 @@ static LogicalResult readTimeline(const llvm::MapVector<Value, int> &programEven
   auto onOtherStream = [](Operation *producer, LaunchOp launch) {
     return cast<LaunchOp>(producer).getStreamAttr() != launch.getStreamAttr();
   };
-  for (Operation &op : timeline.segment.getBody().front()) {
+  Block &block = timeline.segment.getBody().front();
+  timeline.actions.reserve(llvm::range_size(block.getOps<LaunchOp>()));
+  for (Operation &op : block) {
     if (isa<BufferOp, SubviewOp>(op))
       continue;
     auto launch = dyn_cast<LaunchOp>(op);

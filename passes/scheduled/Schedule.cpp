@@ -43,6 +43,8 @@ static schedule::Segment getProblem(const SegmentPlan &plan) {
     schedule::Launch &launch = segment.launches.emplace_back();
     launch.name = planned.name;
     launch.stream = getStreamIndex(planned.stream);
+    launch.reads.reserve(planned.ins.size() + planned.state.reads.size());
+    launch.writes.reserve(planned.outs.size() + planned.state.writes.size());
     for (const BufferView &place : planned.ins)
       launch.reads.push_back(access(place));
     for (const BufferView &place : planned.outs)

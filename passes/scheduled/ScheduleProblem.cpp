@@ -253,6 +253,10 @@ private:
   void translate(LaunchOp op, schedule::Launch &launch) {
     launch.name = op.getFullName();
     launch.stream = indexOf(role.streams, op.getStream());
+    // Of the step state, at most two parts are read and written.
+    launch.reads.reserve(op.getIns().size() + (op.getStepState() ? 2 : 0));
+    launch.writes.reserve(op.getOuts().size() + (op.getStepState() ? 2 : 0));
+    launch.waits.reserve(op.getWait().size());
     for (Value wait : op.getWait()) {
       if (wait.getDefiningOp<EventOp>())
         launch.awaits.push_back(eventIndex.lookup(wait));
