@@ -10,7 +10,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 /// About the text of an action: its calls, its row of a table, and its places.
-static constexpr size_t kBytesOfAction = 1024;
+static constexpr size_t kBytesOfAction = 512;
 
 void mlir::fsdp::emitBanner(Writer &writer, StringRef title) {
   std::string line = "//===--- " + title.str() + " ";

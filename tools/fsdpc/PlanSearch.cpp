@@ -45,7 +45,7 @@ private:
   void searchAll(PlanSpec spec);
   void searchFitting(std::optional<RankedPlan> plan);
   void searchRanked();
-  std::vector<StagedLayout> orderStaged() const;
+  std::vector<StagedLayout> orderStaged();
   void searchStaged();
   std::vector<int64_t> microbatchesOf(const PlanSpec &spec) const {
     return findMicrobatches(spec, request, accumulations, totals);
@@ -107,7 +107,8 @@ PlanSearch::PlanSearch(PlanModel &model, const PlanRequest &request, const Optio
     result.axisOptions.emplace_back(option, "context");
   }
   if (request.fixesSchedule)
-    result.axisOptions.emplace_back(options.getPipelineOption(), "pipeline");
+    result.axisOptions.emplace_back("--pipeline-schedule=" + options.pipeline.pipelineSchedule,
+                                    "pipeline");
   llvm::erase_if(layouts, [&](const PlanSpec &spec) {
     return spec.hasStages() && microbatchesOf(spec).empty();
   });
@@ -326,7 +327,7 @@ void PlanSearch::searchRanked() {
 /// long as in the fastest plan without stages, or without what that plan recomputes, at most a
 /// third of forward and backward, and communication as long as its lower bound. Without those that
 /// this excludes.
-std::vector<StagedLayout> PlanSearch::orderStaged() const {
+std::vector<StagedLayout> PlanSearch::orderStaged() {
   double flops = 0; // of forward
   for (const UnitWork &unit : totals.units)
     flops += unit.flops;
@@ -345,7 +346,9 @@ std::vector<StagedLayout> PlanSearch::orderStaged() const {
         }
         spec.schedule.clear();
         const double seconds = std::max(boundTime(spec), computing * (1 + idle));
-        if (seconds <= threshold() && boundMemory(spec, options, totals) <= result.limit)
+        if (const int64_t memory = boundMemory(spec, options, totals); memory > result.limit)
+          result.bounded.push_back({spec, memory, 0});
+        else if (seconds <= threshold())
           staged.push_back({spec, seconds});
       }
   // As if nothing of the communication were hidden: with more microbatches there is more of it.
@@ -519,8 +522,9 @@ std::string PlanSearchResult::explainNone(const PlanRequest &request) const {
   const std::string devices = std::to_string(request.devices) + " devices";
   std::string least;
   if (!tooLarge.empty())
-    least = "; the smallest arena has " + ir::formatBytes(tooLarge.front().arena) + ", by " +
-            tooLarge.front().spec.describe();
+    least = (tooLarge.front().exact ? "; the smallest arena has "
+                                    : "; the smallest arena is estimated at ") +
+            ir::formatBytes(tooLarge.front().arena) + ", by " + tooLarge.front().spec.describe();
   else if (!bounded.empty())
     least = "; parameters and optimizer state of a rank are at least " +
             ir::formatBytes(llvm::min_element(bounded, [](const auto &one, const auto &other) {

@@ -124,8 +124,8 @@ TEST(WeightFilesTest, ATiedHeadIsTheEmbedding) {
   EXPECT_EQ(refusal(), "no error");
   head.values[5] = 0;
   contains(refusal(), "'lm_head.weight' is not the weight of the embedding, with which the head of "
-                      "this model is tied; expected equal tensors, or a model with a head of its "
-                      "own ('tie_word_embeddings' false)");
+                      "this model is tied; expected equal tensors, or a model with a separate head "
+                      "('tie_word_embeddings' false)");
 }
 
 TEST(WeightFilesTest, NamesMissingFiles) {
