@@ -19,6 +19,8 @@ namespace fsdpc {
 /// take about a second.
 static constexpr size_t kEstimatedStages = 48;
 static constexpr int64_t kStageWork = 240'000;
+/// The most estimates that are compiled, whatever the work, to put an exact plan first.
+static constexpr int kConfirmed = 2;
 
 namespace {
 /// A mesh with stages and a number of microbatches, and how long a step takes, about.
@@ -64,6 +66,7 @@ private:
   bool canCompile(const RankedPlan &plan) const;
   void keep(const std::optional<RankedPlan> &plan);
   void confirm();
+  void confirmFirst();
   void refineDepths();
 
   PlanModel &model;
@@ -435,6 +438,24 @@ void PlanSearch::confirm() {
   llvm::append_range(result.losing, rest);
 }
 
+/// Compiles the first plan if it is an estimate. If others are faster by their estimates then, the
+/// first of these too; after that the fastest exact plan is first, and estimates follow it.
+void PlanSearch::confirmFirst() {
+  std::vector<RankedPlan> &best = result.best;
+  auto isExact = [](const RankedPlan &plan) { return plan.exact; };
+  for (int compiled = 0; !best.empty() && !best.front().exact; ++compiled) {
+    auto exact = llvm::find_if(best, isExact);
+    if (compiled >= kConfirmed && exact != best.end()) {
+      std::rotate(best.begin(), exact, std::next(exact));
+      return;
+    }
+    const RankedPlan first = best.front();
+    best.erase(best.begin());
+    keep(compile(model, first));
+    llvm::stable_sort(best, isFaster);
+  }
+}
+
 /// Tries the depths that were not ranked with the fastest plan: all, or of estimated plans those
 /// that are faster by their estimates, until one is.
 void PlanSearch::refineDepths() {
@@ -498,6 +519,7 @@ PlanSearchResult PlanSearch::run() {
   llvm::stable_sort(fitting, isFaster);
   confirm();
   llvm::stable_sort(result.best, isFaster);
+  confirmFirst();
   refineDepths();
   llvm::stable_sort(result.tooLarge, [](const RankedPlan &one, const RankedPlan &other) {
     return one.arena < other.arena;
