@@ -10,6 +10,7 @@
 #ifdef FSDP_RECORD
 #include "runtime/Runtime.h"
 #else
+#include "runtime/execution/cuda/AttentionLaunch.h"
 #include "runtime/execution/cuda/Launch.h"
 #include "runtime/launches/Collectives.h"
 #include "runtime/launches/Kernels.h"

@@ -513,7 +513,8 @@ private:
             sources.weights && checkpoints.folder().empty() ? sources.weights->drawn()
                                                             : std::vector<std::string>(),
             sources.files,
-            epochs()};
+            epochs(),
+            device->attentionLibrary()};
   }
 
   void printHeader() {
