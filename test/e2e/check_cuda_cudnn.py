@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """check_cuda_cudnn.py SCRATCH: attention by the emulated cuDNN (test/emulator/cudnn), beside a program's own kernels.
 
-Heads of 64 (gpt2, one rank) and of 128 that share keys (llama, two ranks), lengths that no block divides. Both compute in bf16 and round at
+Heads of 64 (gpt2, one rank; two that run different programs) and of 128 that share keys (llama, two ranks), lengths that no block divides. Both compute in bf16 and round at
 other places: losses, norms and weights agree as those of the CUDA and the CPU program do. Within one choice no order of streams changes a bit.
 """
 
@@ -44,9 +44,9 @@ def run(program, *options, status=0, **choice):
 class Runs:
     """Runs of a program that was compiled for `ranks`."""
 
-    def __init__(self, folder, model, options, ranks):
-        self.folder = folder / model
-        self.program = emulated.compile_model(model, self.folder, *options, "--precision=bf16", ranks=ranks)
+    def __init__(self, folder, model, options, ranks, mesh=None):
+        self.folder = folder / (mesh or model)
+        self.program = emulated.compile_model(model, self.folder, *options, "--precision=bf16", ranks=ranks, mesh=mesh)
         self.data = tokens(self.folder / "tokens.bin", STEPS * BATCH * CONTEXT)
         self.options = ["--communicator=loopback"] if ranks > 1 else []
 
@@ -77,6 +77,14 @@ def results_are_those_of_the_own_kernels(runs):
         training.compare_log(late, log, "--loss=0", "--grad_norm=0")
         training.same_bytes(late_weights, weights)
     expect(scratch[92800] != scratch[91900], f"got {scratch}, expected scratch memory of two forms")
+
+
+def ranks_may_run_different_programs(runs):
+    _, near, losses = TOLERANCES["bf16"]
+    (own, own_weights, _), (log, weights, said) = (runs.train(attention, attention=attention) for attention in ("own", "cudnn"))
+    expect("\nattention by cuDNN 9.28.0, " in said, said)
+    training.compare_log(log, own, *losses)
+    training.compare_weights(weights, own_weights, near)
 
 
 def either_continues_what_the_other_wrote(runs):
@@ -131,6 +139,7 @@ def main(scratch):
     gpt2, llama = Runs(folder, "gpt2", GPT2, 1), Runs(folder, "llama", LLAMA, 2)
     results_are_those_of_the_own_kernels(gpt2)
     results_are_those_of_the_own_kernels(llama)
+    ranks_may_run_different_programs(Runs(folder, "gpt2", [*GPT2, "--layers=2", "--accumulate=2"], 2, "pipeline=2"))
     either_continues_what_the_other_wrote(gpt2)
     what_cannot_be_is_refused(gpt2, emulated.compile_model("gpt2", folder / "f32", *GPT2))
 
