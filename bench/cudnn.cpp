@@ -34,8 +34,8 @@ AttentionShape shapeOf(const std::string &text) {
     throw Error("got the shape '" + text +
                     "', expected BATCHxHEADS[/GROUPS]xPOSITIONSxWIDTH, as 1x32/8x8192x128",
                 base::kExitBadCommandLine);
-  AttentionShape shape = {batch, heads,        groups, positions, positions,
-                          width, /*scale=*/1, /*causal=*/true};
+  AttentionShape shape = {batch,     heads, groups,      positions,
+                          positions, width, /*scale=*/1, /*causal=*/true};
   // As programs have them: positions outside of heads.
   const auto strides = [&](std::size_t heads) {
     return HeadStrides{positions * heads * width, width, heads * width};

@@ -10,11 +10,11 @@
 #ifdef FSDP_RECORD
 #include "runtime/Runtime.h"
 #else
-#include "runtime/execution/cuda/AttentionLaunch.h"
 #include "runtime/execution/cuda/Launch.h"
 #include "runtime/launches/Collectives.h"
 #include "runtime/launches/Kernels.h"
 #include "runtime/launches/Optimizer.h"
+#include "runtime/launches/cuda/Attention.h"
 #include "runtime/numerics/Random.h"
 #include "runtime/program/Program.h"
 #include "runtime/train/Driver.h"

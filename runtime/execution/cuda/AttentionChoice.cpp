@@ -28,9 +28,9 @@ Decision decide(std::size_t (*findVersion)()) {
     return decision;
   try {
     if (std::strcmp(value, "cudnn") != 0)
-      throw Error(format("environment variable 'FSDP_ATTENTION' got '%s', expected own or cudnn",
-                         value),
-                  kExitBadCommandLine);
+      throw Error(
+          format("environment variable 'FSDP_ATTENTION' got '%s', expected own or cudnn", value),
+          kExitBadCommandLine);
     decision.version = findVersion();
   } catch (const Error &error) {
     decision.status = error.status();

@@ -86,7 +86,7 @@ Context::Context(Job &job, const Program &program)
       FSDP_CHECK(*this, cudaEventCreateWithFlags(event, cudaEventDisableTiming));
   }
   at("prepare attention");
-  prepareCudnn();
+  prepareCudnn(device);
   at("connect the communicators");
   collectives_->setUp(control_);
   FSDP_CHECK(*this, cudaDeviceSynchronize());
@@ -151,10 +151,13 @@ Blas &Context::blas() {
 
 /// Looks through all segments for attention, so that what cuDNN does not compute is found, and the
 /// scratch memory allocated, before anything is enqueued.
-void Context::prepareCudnn() {
+void Context::prepareCudnn(int device) {
   if (chooseCudnn(world()) == 0)
     return;
-  cudnn_ = std::make_shared<CudnnAttention>();
+  int major = 0, minor = 0;
+  FSDP_CHECK(*this, cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
+  FSDP_CHECK(*this, cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device));
+  cudnn_ = std::make_shared<CudnnAttention>(device, major, minor);
   attentionBytes_.assign(streams_.size(), 0);
   isPreparing_ = true;
   for (const Segment &segment : program_.segments)
@@ -168,11 +171,11 @@ void Context::prepareCudnn() {
   if (sharesDevice())
     world().barrier(); // before another rank allocates its own
   if (ranks * needed > free)
-    throw Error(format("cuDNN's attention needs %zu bytes of scratch memory%s, got %zu free bytes "
-                       "beside the arena: compile with a smaller batch or more ranks, install cuDNN "
-                       "9.25 or later, whose gradient needs less, or unset FSDP_ATTENTION",
-                       ranks * needed,
-                       ranks > 1 ? format(" for %zu ranks", ranks).c_str() : "", free))
+    throw Error(
+        format("cuDNN's attention needs %zu bytes of scratch memory%s, got %zu free bytes "
+               "beside the arena: compile with a smaller batch or more ranks, install cuDNN "
+               "9.25 or later, whose gradient needs less, or unset FSDP_ATTENTION",
+               ranks * needed, ranks > 1 ? format(" for %zu ranks", ranks).c_str() : "", free))
         .byAll();
   for (std::size_t i = 0; i < streams_.size(); ++i) {
     void *memory = nullptr;
@@ -194,8 +197,9 @@ void Context::prepareOther(const char *action, const char *kind) const {
   for (const char *own : {"attention", "attention_grad", "biased_attention",
                           "biased_attention_grad", "attention_bias_grad"})
     if (std::strcmp(kind, own) == 0)
-      throw Error("FSDP_ATTENTION=cudnn got attention that cuDNN is not asked for, as it is in f32, "
-                  "of documents or with a bias: unset it to use this program's own kernels")
+      throw Error(
+          "FSDP_ATTENTION=cudnn got attention that cuDNN is not asked for, as it is in f32, "
+          "of documents or with a bias: unset it to use this program's own kernels")
           .at(rank(), action);
 }
 
@@ -205,8 +209,9 @@ AttentionLibrary Context::attentionLibrary() const {
   AttentionLibrary library{"cuDNN " + cudnn_->version(), ""};
   for (std::size_t i = 0; i < attentionBytes_.size(); ++i)
     if (attentionBytes_[i])
-      library.workspace += format("%s%zu bytes on stream '%s'", library.workspace.empty() ? "" : ", ",
-                                  attentionBytes_[i], program_.streams[i]);
+      library.workspace +=
+          format("%s%zu bytes on stream '%s'", library.workspace.empty() ? "" : ", ",
+                 attentionBytes_[i], program_.streams[i]);
   return library;
 }
 

@@ -160,7 +160,7 @@ private:
   /// Whether all ranks are on one device.
   bool sharesDevice() const { return job_.options().transport == Transport::Loopback; }
   void requireMemory(int device);
-  void prepareCudnn();
+  void prepareCudnn(int device);
   void awaitFault();
   void awaitCopiesFrom(int place);
   void traceNext(const char *name);

@@ -69,7 +69,7 @@ using RawDescriptor = void *;
   FUNCTION(GetLastErrorString, void, (char *, std::size_t))                                        \
   FUNCTION(Create, Status, (Handle *))                                                             \
   FUNCTION(Destroy, Status, (Handle))                                                              \
-  FUNCTION(SetStream, Status, (Handle, ::CUstream_st *))                                      \
+  FUNCTION(SetStream, Status, (Handle, ::CUstream_st *))                                           \
   FUNCTION(BackendCreateDescriptor, Status, (Kind, RawDescriptor *))                               \
   FUNCTION(BackendDestroyDescriptor, Status, (RawDescriptor))                                      \
   FUNCTION(BackendFinalize, Status, (RawDescriptor))                                               \

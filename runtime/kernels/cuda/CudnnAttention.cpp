@@ -33,14 +33,8 @@ ShapeKey keyOf(const AttentionShape &s, bool isGradient) {
   return key;
 }
 
-int currentDevice() {
-  int device = 0, major = 0, minor = 0;
-  for (cudaError_t status :
-       {cudaGetDevice(&device),
-        cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device),
-        cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device)})
-    if (status != cudaSuccess)
-      throw Error(format("CUDA reports %s", cudaGetErrorString(status)));
+/// `device`, if it is one that cuDNN is asked for.
+int requireHopper(int device, int major, int minor) {
   if (major != 9 || minor != 0)
     throw Error(format("FSDP_ATTENTION=cudnn got a GPU of compute capability %d.%d, expected 9.0 "
                        "(H100, H200): on others cuDNN's gradient in one order has not been looked "
@@ -64,8 +58,10 @@ struct Addresses {
 } // namespace
 
 struct CudnnAttention::State {
+  explicit State(int device) : device(cudnn::deviceOf(library, device)) {}
+
   const cudnn::Library &library = cudnn::Library::open();
-  cudnn::Device device = cudnn::deviceOf(library, currentDevice());
+  cudnn::Device device;
   cudnn::Handle handle = nullptr;
   std::map<ShapeKey, cudnn::AttentionPlan> plans;
 
@@ -74,7 +70,8 @@ struct CudnnAttention::State {
                       WorkStream stream);
 };
 
-CudnnAttention::CudnnAttention() : state_(std::make_unique<State>()) {
+CudnnAttention::CudnnAttention(int device, int major, int minor)
+    : state_(std::make_unique<State>(requireHopper(device, major, minor))) {
   state_->library.check(state_->library.call.Create(&state_->handle), "creating a handle");
 }
 
@@ -133,8 +130,7 @@ cudaError_t CudnnAttention::State::perform(const AttentionShape &shape, bool isG
 }
 
 cudaError_t CudnnAttention::forward(const AttentionShape &shape, const bf16 *q, const bf16 *k,
-                                    const bf16 *v, bf16 *out, float *logSumExp,
-                                    WorkStream stream) {
+                                    const bf16 *v, bf16 *out, float *logSumExp, WorkStream stream) {
   Addresses addresses;
   addresses.add(Operand::Q, q);
   addresses.add(Operand::K, k);

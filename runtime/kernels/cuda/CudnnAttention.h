@@ -24,9 +24,9 @@ struct AttentionOperands {
 /// See [Note: attention by cuDNN].
 class CudnnAttention {
 public:
-  /// On the calling thread's device. Errors: no library, one that is too old, a GPU that is not of
-  /// compute capability 9.0.
-  CudnnAttention();
+  /// On CUDA's device `device`, of compute capability `major`.`minor`. Errors: no library, one that
+  /// is too old, another capability than 9.0.
+  CudnnAttention(int device, int major, int minor);
   ~CudnnAttention();
   CudnnAttention(const CudnnAttention &) = delete;
   CudnnAttention &operator=(const CudnnAttention &) = delete;

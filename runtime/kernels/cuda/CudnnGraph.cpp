@@ -20,9 +20,7 @@ struct Layout {
   Extents extents, strides;
 };
 
-Layout dense(const Extents &e) {
-  return {e, {e[1] * e[2] * e[3], e[2] * e[3], e[3], 1}};
-}
+Layout dense(const Extents &e) { return {e, {e[1] * e[2] * e[3], e[2] * e[3], e[3], 1}}; }
 
 Layout exchanged(Layout x) {
   std::swap(x.extents[2], x.extents[3]);
@@ -81,9 +79,7 @@ public:
     return c;
   }
   Tensor loop(Pointwise mode, Tensor x, Tensor y) { return loop(mode, x, nullptr, nullptr, y); }
-  Tensor loop(Pointwise mode, Tensor x, Tensor b, Tensor y) {
-    return loop(mode, x, b, nullptr, y);
-  }
+  Tensor loop(Pointwise mode, Tensor x, Tensor b, Tensor y) { return loop(mode, x, b, nullptr, y); }
   /// `b`, `t`: operands that the mode may lack.
   Tensor loop(Pointwise mode, Tensor x, Tensor b, Tensor t, Tensor y, Data precision = Data::F32) {
     Descriptor function(library_, Kind::Pointwise);
@@ -224,8 +220,7 @@ AttentionPlan::Graph makeForward(const Library &library, const AttentionShape &s
 }
 
 /// `isOrdered`: gradients of queries are added up in memory of their own.
-AttentionPlan::Graph makeGradient(const Library &library, const AttentionShape &s,
-                                  bool isOrdered) {
+AttentionPlan::Graph makeGradient(const Library &library, const AttentionShape &s, bool isOrdered) {
   Attention a(library, s);
   Builder &build = a.build;
   const Builder::Tensor q = build.operand(Operand::Q, a.q),
@@ -236,9 +231,8 @@ AttentionPlan::Graph makeGradient(const Library &library, const AttentionShape &
   Builder::Tensor x = build.loop(Pointwise::Multiply, dOut, build.operand(Operand::Out, a.out),
                                  build.between(dense(a.out.extents)));
   x = build.reduce(Reduction::Sum, x, a.virtualRows());
-  const Builder::Tensor along =
-      build.loop(Pointwise::Multiply, x, build.number(Operand::One),
-                 build.operand(Operand::Along, a.rows, Data::F32));
+  const Builder::Tensor along = build.loop(Pointwise::Multiply, x, build.number(Operand::One),
+                                           build.operand(Operand::Along, a.rows, Data::F32));
   // The probabilities, and the gradient of the values.
   x = build.multiply(q, k, a.virtualScores());
   x = build.loop(Pointwise::Multiply, x, scale, a.virtualScores());
@@ -255,9 +249,8 @@ AttentionPlan::Graph makeGradient(const Library &library, const AttentionShape &
       build.multiply(turned(scores), of, gradient);
       return;
     }
-    const Builder::Tensor ofHeads =
-        build.multiply(turned(scores), of,
-                       build.between(dense({a.batch, a.heads, a.keys, a.width}), Data::BF16));
+    const Builder::Tensor ofHeads = build.multiply(
+        turned(scores), of, build.between(dense({a.batch, a.heads, a.keys, a.width}), Data::BF16));
     build.reduce(Reduction::Sum, ofHeads, gradient);
   };
   sumOverQueries(p, dOut, Operand::DV);
@@ -265,8 +258,7 @@ AttentionPlan::Graph makeGradient(const Library &library, const AttentionShape &
   x = build.multiply(dOut, build.operand(Operand::V, exchanged(a.k)), a.virtualScores());
   x = build.loop(Pointwise::Subtract, x, along, a.virtualScores());
   x = build.loop(Pointwise::Multiply, x, p, a.virtualScores());
-  const Builder::Tensor dScores =
-      build.loop(Pointwise::Multiply, x, scale, a.virtualScores());
+  const Builder::Tensor dScores = build.loop(Pointwise::Multiply, x, scale, a.virtualScores());
   sumOverQueries(dScores, q, Operand::DK);
   // The gradient of the queries.
   const Builder::Tensor rowsOfKeys = build.reshape(k, build.between(a.k, Data::BF16)),
@@ -354,8 +346,8 @@ AttentionPlan::AttentionPlan(const Library &library, const Device &device,
     : scale_(shape.scale) {
   const bool isOrdered = isGradient && library.version() >= kOrderedGradient;
   graph_ = isGradient ? makeGradient(library, shape, isOrdered) : makeForward(library, shape);
-  const std::string what = (isGradient ? "the gradient of attention, " : "attention, ") +
-                           describe(shape);
+  const std::string what =
+      (isGradient ? "the gradient of attention, " : "attention, ") + describe(shape);
   if (isOrdered) {
     if (!tryEngine(library, device,
                    configOf(library, device, graph_, kOrderedEngine, kOrderedKnobs)))
@@ -377,8 +369,7 @@ AttentionPlan::AttentionPlan(const Library &library, const Device &device,
 }
 
 /// Takes the first of the configurations that cuDNN proposes which has a kernel.
-void AttentionPlan::choose(const Library &library, const Device &device,
-                           const std::string &what) {
+void AttentionPlan::choose(const Library &library, const Device &device, const std::string &what) {
   for (const Heuristics mode : {Heuristics::A, Heuristics::Fallback}) {
     Descriptor heuristics(library, Kind::Heuristics);
     heuristics.set(Attribute::HeuristicsGraph, graph_.whole);

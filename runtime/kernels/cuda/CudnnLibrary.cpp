@@ -116,9 +116,8 @@ void Descriptor::finalize() {
 std::int64_t Descriptor::get(Attribute attribute, Type type, std::int64_t room,
                              void *values) const {
   std::int64_t count = 0;
-  library_->check(
-      library_->call.BackendGetAttribute(raw_, attribute, type, room, &count, values),
-      format("reading %s", nameOf(attribute)));
+  library_->check(library_->call.BackendGetAttribute(raw_, attribute, type, room, &count, values),
+                  format("reading %s", nameOf(attribute)));
   return count;
 }
 

@@ -162,8 +162,8 @@ FSDP_EXPORTED Status cudnnBackendGetAttribute(RawDescriptor raw, Attribute attri
   if (attribute == Attribute::HeuristicsResults)
     return into([&](Descriptor &config) {
       Descriptor *engine = create(Kind::Engine); // as long as the process
-      const RawDescriptor graph = const_cast<Descriptor *>(
-          &descriptor->part(Attribute::HeuristicsGraph));
+      const RawDescriptor graph =
+          const_cast<Descriptor *>(&descriptor->part(Attribute::HeuristicsGraph));
       const std::int64_t index = kProposedEngine;
       set(*engine, Attribute::EngineGraph, Type::Descriptor, 1, &graph);
       set(*engine, Attribute::EngineIndex, Type::Int64, 1, &index);

@@ -276,9 +276,9 @@ public:
                    operands.written->data() == Data::F32);
       break;
     case Kind::ReductionOperation:
-      reduce(operation.part(Attribute::ReductionFunction)
-                 .get<Reduction>(Attribute::ReductionOperator),
-             *read[0], result);
+      reduce(
+          operation.part(Attribute::ReductionFunction).get<Reduction>(Attribute::ReductionOperator),
+          *read[0], result);
       break;
     case Kind::ReshapeOperation:
       reshape(*operands.read[0], *read[0], *operands.written, result);

@@ -1,9 +1,9 @@
 // Attention by the emulated cuDNN (test/emulator/cudnn), which interprets the graphs, beside the
 // CPU's kernels. Run twice, as two versions of the library.
 
+#include "runtime/kernels/cuda/CudnnAttention.h"
 #include "base/Error.h"
 #include "runtime/kernels/Kernels.h"
-#include "runtime/kernels/cuda/CudnnAttention.h"
 #include "test/unit/cuda/DeviceKernels.h"
 
 #include <gmock/gmock.h>
@@ -17,9 +17,7 @@ using ::testing::HasSubstr;
 
 namespace {
 
-bool isOrdered() {
-  return cudnn::Library::open().version() >= cudnn::kOrderedGradient;
-}
+bool isOrdered() { return cudnn::Library::open().version() >= cudnn::kOrderedGradient; }
 
 /// Rows of heads beside one another, as programs have them.
 AttentionShape betweenHeads(AttentionShape s) {
@@ -91,7 +89,7 @@ protected:
   std::mt19937 random{1};
   cudaStream_t stream = nullptr;
   StreamWorkspace workspace;
-  CudnnAttention attention;
+  CudnnAttention attention{0, 9, 0};
 };
 
 TEST_F(CudnnAttentionTest, ComputesWhatTheCpuDoes) {
@@ -123,10 +121,9 @@ TEST_F(CudnnAttentionTest, TakesQueriesKeysAndValuesInOneOperand) {
   Device<float> sums_(rows);
   bf16 *const from = qkv_, *const to = dQkv_;
   OK(attention.forward(s, from, from + width, from + 2 * width, out_, sums_, on()));
-  OK(attention.gradient(s,
-                        {from, from + width, from + 2 * width, out_, dOut_, sums_, to, to + width,
-                         to + 2 * width},
-                        on()));
+  OK(attention.gradient(
+      s, {from, from + width, from + 2 * width, out_, dOut_, sums_, to, to + width, to + 2 * width},
+      on()));
   expectClose(out_.floats(), out, "out");
   expectNear(dQkv_.floats(), dQkv, 0.02, 0.05, "dQkv", 1e-5);
 }
@@ -180,16 +177,14 @@ TEST_F(CudnnAttentionTest, SaysWhatTheLibrarySays) {
 }
 
 TEST_F(CudnnAttentionTest, NeedsHopper) {
-  emulator::settings().compute = 100;
   try {
-    CudnnAttention other;
+    const CudnnAttention other(0, 10, 0);
     ADD_FAILURE() << "got cuDNN on compute capability 10.0";
   } catch (const Error &error) {
     EXPECT_THAT(error.what(),
                 HasSubstr("got a GPU of compute capability 10.0, expected 9.0 (H100, H200)"));
     EXPECT_EQ(error.status(), base::kExitNoDevice);
   }
-  emulator::settings().compute = 90;
 }
 
 } // namespace

@@ -91,9 +91,10 @@ TEST_F(AttentionChoice, FailuresOfRank0AreThoseOfAll) {
 TEST_F(AttentionChoice, RanksHaveOneVersion) {
   set("cudnn");
   choose(0, newer);
-  EXPECT_EQ(failureOf(1, older, false, base::kExitNoDevice),
-            "FSDP_ATTENTION=cudnn got cuDNN 9.25.1 on rank 1, expected 9.28.0 as on rank 0: install "
-            "the same version on all machines");
+  EXPECT_EQ(
+      failureOf(1, older, false, base::kExitNoDevice),
+      "FSDP_ATTENTION=cudnn got cuDNN 9.25.1 on rank 1, expected 9.28.0 as on rank 0: install "
+      "the same version on all machines");
 }
 
 TEST(AttentionLibraryOfARun, IsInItsHeader) {

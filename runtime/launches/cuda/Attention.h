@@ -1,12 +1,12 @@
-//===- AttentionLaunch.h - attention of bf16 by cuDNN ------------*- C++ -*-===//
+//===- Attention.h - launches of attention by cuDNN --------------*- C++ -*-===//
 //
-// The launches of attention that cuDNN computes where a run asks for it (FSDP_ATTENTION). They are
-// preferred to the templates of runtime/launches/Kernels.h, to which they leave the call where the
+// The launches of attention in bf16, which cuDNN computes where a run asks for it (FSDP_ATTENTION).
+// They are preferred to the templates of runtime/launches/Kernels.h, which they call where the
 // program's own kernels are used.
 //
 //===----------------------------------------------------------------------===//
-#ifndef FSDP_RUNTIME_EXECUTION_CUDA_ATTENTIONLAUNCH_H
-#define FSDP_RUNTIME_EXECUTION_CUDA_ATTENTIONLAUNCH_H
+#ifndef FSDP_RUNTIME_LAUNCHES_CUDA_ATTENTION_H
+#define FSDP_RUNTIME_LAUNCHES_CUDA_ATTENTION_H
 
 #include "runtime/execution/cuda/Launch.h"
 #include "runtime/kernels/cuda/CudnnAttention.h"
@@ -36,9 +36,8 @@ inline void attention(Context &c, int stream, ActionName name, const AttentionSh
   detail::launchCudnn<3>(
       c, stream, name, Work{"attention", 1}, shape,
       [&c](const AttentionShape &s, const bf16 *q, const bf16 *k, const bf16 *v, bf16 *out,
-           float *logSumExp, WorkStream on) {
-        return c.cudnn()->forward(s, q, k, v, out, logSumExp, on);
-      },
+           float *logSumExp,
+           WorkStream on) { return c.cudnn()->forward(s, q, k, v, out, logSumExp, on); },
       q, k, v, out, logSumExp);
 }
 
@@ -91,4 +90,4 @@ inline void attention_grad(Context &c, int stream, ActionName name, const Attent
 
 } // namespace fsdp::rt
 
-#endif // FSDP_RUNTIME_EXECUTION_CUDA_ATTENTIONLAUNCH_H
+#endif // FSDP_RUNTIME_LAUNCHES_CUDA_ATTENTION_H
