@@ -2,6 +2,7 @@
 
 #include "base/Error.h"
 #include "runtime/device/cuda/LaunchWork.h"
+#include "runtime/kernels/cuda/CudnnGraph.h"
 
 #include <cuda_runtime.h>
 

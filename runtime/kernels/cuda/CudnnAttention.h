@@ -3,12 +3,12 @@
 #define FSDP_RUNTIME_KERNELS_CUDA_CUDNNATTENTION_H
 
 #include "runtime/device/cuda/StreamWorkspace.h"
-#include "runtime/kernels/cuda/CudnnGraph.h"
 #include "runtime/numerics/BFloat16.h"
 #include "runtime/program/KernelArguments.h"
 
 #include <cstddef>
 #include <memory>
+#include <string>
 
 namespace fsdp::rt {
 
@@ -21,7 +21,7 @@ struct AttentionOperands {
 };
 
 /// One rank's cuDNN: its handle, and the kernels prepared. Used by the rank's host thread alone.
-/// See [Note: attention by cuDNN].
+/// See [Note: attention by cuDNN] (CudnnGraph.h).
 class CudnnAttention {
 public:
   /// On CUDA's device `device`, of compute capability `major`.`minor`. Errors: no library, one that

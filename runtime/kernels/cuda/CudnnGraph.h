@@ -3,9 +3,9 @@
 // [Note: attention by cuDNN] Forward and gradient are graphs of products, reductions and loops, of
 // which one kernel of cuDNN's computes each: the forms that its documentation calls "Flash
 // Attention" (docs.nvidia.com, cuDNN, "Graph API", "Fused Attention"), and in which its engines
-// look for the operations. There is a unified operation for forward, whose causal mask needs 9.21;
-// for the gradient it has no engine on Hopper, so the graph is needed in any case, and one form for
-// both serves all versions.
+// look for the operations. There are unified operations for both, with a causal mask from 9.21 on.
+// They are not used: the graph is one form for all versions from 9.19 on, and its engine for the
+// gradient is the one that is known to add up in one order.
 //
 // The statistics of rows are log(sum of exp(scale * q . k)), in f32 as (batch, heads, queries), as
 // those of our own kernels: either gradient can follow either forward.

@@ -4,6 +4,7 @@
 #include "runtime/kernels/cuda/CudnnAttention.h"
 #include "base/Error.h"
 #include "runtime/kernels/Kernels.h"
+#include "runtime/kernels/cuda/CudnnGraph.h"
 #include "test/unit/cuda/DeviceKernels.h"
 
 #include <gmock/gmock.h>
