@@ -78,7 +78,7 @@ nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
 if os.path.exists(nvcc):
     config.available_features.add("nvcc")
 config.substitutions.append((r"%\{nvcc\}", nvcc))
-# Without a driver cuDNN is content with the toolkit's stub of it.
+# Without a driver cuDNN loads the toolkit's stub of it.
 toolkit_libraries = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(nvcc))), "lib64")
 cudnn, libcuda = os.environ.get("CUDNN_FOLDER", toolkit_libraries), os.path.join(toolkit_libraries, "stubs", "libcuda.so")
 if os.path.exists(os.path.join(cudnn, "libcudnn.so.9")) and os.path.exists(libcuda):

@@ -127,7 +127,7 @@ def what_cannot_be_is_refused(runs, f32):
     said = run(runs.program, *steps, mode="compute=100", status=3)
     expect("FSDP_ATTENTION=cudnn got a GPU of compute capability 10.0, expected 9.0 (H100, H200)" in said, said)
     said = run(f32, *steps, status=1)
-    expect("attention that cuDNN is not asked for, as it is in f32, of documents or with a bias: unset it" in said
+    expect("attention that is not passed to cuDNN: it is in f32, of documents or with a bias; unset it" in said
            and "h.0.attn" in said, said)
     said = run(runs.program, *steps, mode="memory=4550000", status=1)
     expect("cuDNN's attention needs " in said, said)

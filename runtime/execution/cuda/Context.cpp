@@ -198,8 +198,8 @@ void Context::prepareOther(const char *action, const char *kind) const {
                           "biased_attention_grad", "attention_bias_grad"})
     if (std::strcmp(kind, own) == 0)
       throw Error(
-          "FSDP_ATTENTION=cudnn got attention that cuDNN is not asked for, as it is in f32, "
-          "of documents or with a bias: unset it to use this program's own kernels")
+          "FSDP_ATTENTION=cudnn got attention that is not passed to cuDNN: it is in f32, of "
+          "documents or with a bias; unset it to use this program's own kernels")
           .at(rank(), action);
 }
 

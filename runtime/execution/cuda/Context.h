@@ -82,10 +82,10 @@ public:
   CudnnAttention *cudnn() const { return cudnn_.get(); }
   /// Segments are only looked through for attention: their actions enqueue nothing.
   bool isPreparing() const { return isPreparing_; }
-  /// An action of that is attention by cuDNN, whose kernel is prepared.
+  /// Prepares the kernel of an action that is attention by cuDNN.
   void prepareAttention(int stream, const char *action, const AttentionShape &shape,
                         bool isGradient);
-  /// Another one. Error: attention in a form that cuDNN is not asked for.
+  /// Any other action while preparing. Error: attention in a form that is not passed to cuDNN.
   void prepareOther(const char *action, const char *kind) const;
   /// "cuDNN 9.28.0", and its scratch memory: "12345 bytes on stream 'compute'"; both empty without
   /// cuDNN.

@@ -34,14 +34,15 @@ ShapeKey keyOf(const AttentionShape &s, bool isGradient) {
   return key;
 }
 
-/// `device`, if it is one that cuDNN is asked for.
+/// `device`, if its attention is passed to cuDNN.
 int requireHopper(int device, int major, int minor) {
   if (major != 9 || minor != 0)
-    throw Error(format("FSDP_ATTENTION=cudnn got a GPU of compute capability %d.%d, expected 9.0 "
-                       "(H100, H200): on others cuDNN's gradient in one order has not been looked "
-                       "at; unset it to use this program's own kernels",
-                       major, minor),
-                kExitNoDevice);
+    throw Error(
+        format("FSDP_ATTENTION=cudnn got a GPU of compute capability %d.%d, expected 9.0 "
+               "(H100, H200), for which cuDNN's gradient in one order was checked; unset it "
+               "to use this program's own kernels",
+               major, minor),
+        kExitNoDevice);
   return device;
 }
 
@@ -89,8 +90,8 @@ std::string CudnnAttention::version() const {
 const cudnn::AttentionPlan &CudnnAttention::State::planOf(const AttentionShape &shape,
                                                           bool isGradient) {
   if (const std::string why = cudnn::whyNot(shape); !why.empty())
-    throw Error("FSDP_ATTENTION=cudnn got attention that cuDNN is not asked for, as " + why + " (" +
-                cudnn::describe(shape) + "): unset it to use this program's own kernels");
+    throw Error("FSDP_ATTENTION=cudnn got attention that is not passed to cuDNN: " + why + " (" +
+                cudnn::describe(shape) + "); unset it to use this program's own kernels");
   const ShapeKey key = keyOf(shape, isGradient);
   auto found = plans.find(key);
   if (found == plans.end())

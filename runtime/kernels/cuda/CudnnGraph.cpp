@@ -219,7 +219,7 @@ AttentionPlan::Graph makeForward(const Library &library, const AttentionShape &s
   return build.finish();
 }
 
-/// `isOrdered`: gradients of queries are added up in memory of their own.
+/// `isOrdered`: gradients of queries are added up in a separate buffer.
 AttentionPlan::Graph makeGradient(const Library &library, const AttentionShape &s, bool isOrdered) {
   Attention a(library, s);
   Builder &build = a.build;
@@ -306,8 +306,8 @@ Descriptor configOf(const Library &library, const Device &device, AttentionPlan:
   return config;
 }
 
-/// The engine of Hopper that adds up in order, and its parameters: tiles of 64 by 64, and as many
-/// stages as stand for that order.
+/// The engine of Hopper that adds up in order, and its parameters, as cudnn_frontend sets them:
+/// tiles of 64 by 64, and the number of stages that selects the order.
 constexpr std::int64_t kOrderedEngine = 6;
 const std::vector<std::pair<Knob, std::int64_t>> kOrderedKnobs = {
     {Knob::TileM, 2},   {Knob::TileN, 1},    {Knob::KernelConfig, 2},

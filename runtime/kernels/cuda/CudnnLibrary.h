@@ -26,7 +26,7 @@ public:
 
   /// As cudnnGetVersion: 92800 is 9.28.0.
   std::size_t version() const { return version_; }
-  /// Throws if `status` is none of success: "cuDNN reports CUDNN_STATUS_..., while ...: ...".
+  /// Throws unless `status` is success: "cuDNN reports CUDNN_STATUS_..., while ...: ...".
   void check(Status status, const std::string &doing) const;
   /// The text of `status`, and the reason that the library gave last, on this thread.
   std::string describe(Status status) const;

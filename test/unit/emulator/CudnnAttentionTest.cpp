@@ -145,10 +145,11 @@ TEST_F(CudnnAttentionTest, RefusesShapesByName) {
     change(other);
     return refusal(other);
   };
-  EXPECT_EQ(changed([](auto &x) { x.window = 8; }),
-            "FSDP_ATTENTION=cudnn got attention that cuDNN is not asked for, as it has a window (2 "
-            "x 4 heads of 64 (2 groups), 32 queries, 32 keys, causal): unset it to use this "
-            "program's own kernels");
+  EXPECT_EQ(
+      changed([](auto &x) { x.window = 8; }),
+      "FSDP_ATTENTION=cudnn got attention that is not passed to cuDNN: it has a window (2 x 4 "
+      "heads of 64 (2 groups), 32 queries, 32 keys, causal); unset it to use this program's "
+      "own kernels");
   EXPECT_THAT(changed([](auto &x) { x.softcap = 30; }), HasSubstr("its scores are capped"));
   EXPECT_THAT(changed([](auto &x) { x.width = 20; }),
               HasSubstr("heads are 20 wide, expected a multiple of 8 up to 128"));
