@@ -116,7 +116,7 @@ TEST(Collectives, NodesThatAreFilledUnevenly) {
   for (auto [ranks, seconds] : {std::pair(9, 8.0 / 9 / 50), {12, 8.0 / 12 / 4 / 50}}) {
     const double time = timeOf("all_gather", 1e9, firstRanks(ranks, machine), machine).seconds;
     EXPECT_GE(time, seconds) << ranks;
-    EXPECT_LE(time, 1.3 * seconds) << ranks;
+    EXPECT_LE(time, 1.5 * seconds) << ranks; // the other level takes time too
   }
 }
 
