@@ -4,7 +4,7 @@
 # Words a RUN line may use besides lit's own:
 #   fsdp-opt fsdp-run fsdp-translate fsdpc fsdpc-tokenize linear mlp ...   from this build
 #   FileCheck not count split-file                          from LLVM
-#   %{root} %{build} %{golden} %{python} %{nvcc}            paths
+#   %{root} %{build} %{golden} %{python} %{nvcc} %{cuda_include}   paths
 #   %{plain}                                                a filter that leaves out the structure of ops, for
 #                                                           tests of something else
 # Features: nvcc (the CUDA toolkit is there), gpu (a device is there), mpirun, torchrun, tsan (g++ has ThreadSanitizer),
@@ -78,6 +78,7 @@ nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
 if os.path.exists(nvcc):
     config.available_features.add("nvcc")
 config.substitutions.append((r"%\{nvcc\}", nvcc))
+config.substitutions.append((r"%\{cuda_include\}", os.path.join(os.path.dirname(os.path.dirname(nvcc)), "include")))
 if has_device():
     config.available_features.add("gpu")
 if shutil.which("g++") and shutil.which("setarch"):
