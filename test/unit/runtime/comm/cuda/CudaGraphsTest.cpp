@@ -30,6 +30,15 @@ TEST(Graphs, AreNotTraced) {
   }
 }
 
+TEST(Graphs, CopyBatchesThatAreNotReplaced) {
+  for (const std::string seed : {"1", "2", "3", "4"}) {
+    const Finished job = runCudaRanks("fsdp=1", "graph-behind", "nccl",
+                                      "devices=1,leaks,deferred,seed=" + seed, "FSDP_GRAPH=1 ");
+    EXPECT_EQ(job.output, "");
+    EXPECT_EQ(job.status, 0);
+  }
+}
+
 // A collective of a graph that a rank does not join is reported by name and number.
 TEST(Graphs, NameTheCollectiveThatHangs) {
   for (const std::string order : {"", ",deferred,seed=4"}) {

@@ -410,6 +410,8 @@ int body(Job &job, Program program, const std::string &asked) {
   const std::unique_ptr<SegmentGraphs> segmentGraphs = SegmentGraphs::make(c);
   if (hasRoles)
     return roles(c, mode);
+  if (mode == "graph-behind")
+    return runGraphsBehind(c, segmentGraphs.get());
   if (mode.rfind("graph", 0) == 0)
     return runGraphs(c, segmentGraphs.get(), mode);
   if (mode == "inputs" || mode == "pin")
@@ -492,7 +494,10 @@ int main(int argc, char **argv) {
     program.streams = kWays;
     program.communicators = options.communicators = kTransfers;
   }
-  if (mode.rfind("graph", 0) == 0) {
+  if (mode == "graph-behind") {
+    program.segments = graphs::kBehind;
+    program.train = {"train", graphs::kBehindRuns};
+  } else if (mode.rfind("graph", 0) == 0) {
     program.segments = graphs::kSegments;
     program.train = {"train", graphs::kRuns, graphs::kOutputs};
   }

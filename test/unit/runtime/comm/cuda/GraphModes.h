@@ -56,11 +56,59 @@ inline void sum(Context &c) {
   output(c, kGather, "output", 0, kNorm);
 }
 
+constexpr std::size_t kRemembered = 8;
+constexpr ArenaSpan<float> kMemory{5 << 16, kRemembered};
+
+/// Puts the next input before those that are remembered.
+inline void remember(Context &c) {
+  constexpr ArenaSpan<float> scratch{6 << 16, kRemembered - 1},
+      later{kMemory.offset + sizeof(float), kRemembered - 1};
+  load_input(c, kGather, "load", 0, kPiece);
+  const auto copy = [&](const char *name, ArenaSpan<float> from, ArenaSpan<float> to) {
+    launch(c, kGather, name, reads(from), writes(to),
+           [&](const float *source, float *target, WorkStream on) {
+             return cudaMemcpyAsync(target, source, to.bytes(), cudaMemcpyDeviceToDevice, on);
+           });
+  };
+  copy("take out", ArenaSpan<float>{kMemory.offset, scratch.count}, scratch);
+  copy("put back", scratch, later);
+  copy("put first", ArenaSpan<float>{kPiece.offset, 1}, ArenaSpan<float>{kMemory.offset, 1});
+}
+
+constexpr Segment kBehind[] = {{"remember", remember, /*joined=*/false}};
+constexpr SegmentRuns kBehindRuns[] = {{0, 1}};
+
 constexpr Segment kSegments[] = {{"gather", gather, /*joined=*/false}, {"sum", sum, false}};
 constexpr SegmentRuns kRuns[] = {{0, 1}, {1, 1}};
 constexpr const char *kOutputs[] = {"norm"};
 
 } // namespace graphs
+
+/// What the host fetches for later runs replaces no batch that a graph is still to copy, however
+/// late it runs.
+inline int runGraphsBehind(Context &c, SegmentGraphs *segments) {
+  struct Numbers final : InputSource {
+    float next = 0;
+    void load(int, void *target, std::size_t bytes) override {
+      std::fill_n(static_cast<float *>(target), bytes / sizeof(float), ++next);
+    }
+  } numbers;
+  for (std::size_t run = 0; run < graphs::kRemembered; ++run) {
+    c.begin(c.program().train, &numbers);
+    segments->begin(c.program().train);
+    segments->run(c.program().segments[0], /*traced=*/false);
+    if (run % 3)
+      c.stageAhead();
+  }
+  c.synchronize();
+  float got[graphs::kRemembered];
+  CHECK(c, "read",
+        cudaMemcpy(got, c.base() + graphs::kMemory.offset, sizeof got, cudaMemcpyDeviceToHost));
+  for (std::size_t run = 0; run < graphs::kRemembered; ++run)
+    if (got[run] != static_cast<float>(graphs::kRemembered - run))
+      throw base::Error(base::format("input %zu from the end got %g", run, got[run]));
+  return 0;
+}
 
 /// Runs of a plan of two segments, with another batch each. In the sixth, scratch memory has grown
 /// since. `graph-leave`: rank 1 leaves after three; `graph-traced`: each second one is traced.
