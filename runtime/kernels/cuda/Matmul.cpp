@@ -370,7 +370,6 @@ void Blas::State::tune(const Product &p, const Key &key, Plan &plan,
     timed.resultBytes = static_cast<std::size_t>(elements) * bytesOf(p.out);
     timed.beta = p.epilogue.residual ? 1 : p.g.beta;
     timed.hasAuxiliary = p.epilogue.auxiliary() != nullptr;
-    timed.writesAuxiliary = p.epilogue.sum != nullptr;
     return timesOf(timed, candidates);
   };
   plan.use(candidates[static_cast<std::size_t>(

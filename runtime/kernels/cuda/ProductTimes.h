@@ -18,8 +18,7 @@ struct TimedProduct {
   const void *xData = nullptr, *yData = nullptr; ///< read where they are
   std::size_t resultBytes = 0;                   ///< of c
   float beta = 0;
-  bool hasAuxiliary = false;    ///< the epilogue has a matrix like c,
-  bool writesAuxiliary = false; ///< and writes it
+  bool hasAuxiliary = false; ///< the epilogue reads or writes a matrix like c
 };
 
 /// The median time of each algorithm, in milliseconds, after one call that is not measured. The
