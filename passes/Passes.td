@@ -492,7 +492,7 @@ def DeferUpdatesPass : Pass<"fsdp-defer-updates", "::mlir::ModuleOp"> {
     parameter that the first segment does not load.
 
     The inputs of a deferred update from its step are carried: the gradient (with microbatches their sum is carried already), learning rate, scale and `ok`. These are zero
-    at the start (`fsdp.zeroed`), so the updates in the first step do nothing. A segment with `fsdp.drain` performs
+    at the start (`zeroed`), so the updates in the first step do nothing. A segment marked `drain` performs
     the same updates and makes `ok` false. It comes between training and evaluation, and at the end of a run. A module in
     which no update is deferred does not change.
 

@@ -355,9 +355,9 @@ static void buildOutput(StepOp step, OpBuilder &builder, Operation *measure, Str
                                         report ? weight : buildDivisor(builder, loc, weight));
   auto type = RankedTensorType::get({}, builder.getF32Type());
   auto narrow = arith::TruncFOp::create(builder, loc, type, quotient);
-  auto output = OutputOp::create(builder, loc, name, narrow);
-  if (Attribute place = measure->getDiscardableAttr(kCheckAttrName))
-    output->setDiscardableAttr(kCheckAttrName, place);
+  auto metric = dyn_cast<MetricOp>(measure);
+  auto output =
+      OutputOp::create(builder, loc, name, narrow, metric ? metric.getCheckAttr() : IntegerAttr());
   if (report)
     for (Operation *op : {quotient.getOperation(), narrow.getOperation(), output.getOperation()})
       op->setDiscardableAttr(kReportAttrName, report);

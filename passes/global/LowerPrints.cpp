@@ -203,10 +203,9 @@ static void lower(Operation *op, int64_t &place) {
       weight = arith::ConstantOp::create(
           builder, loc,
           DenseElementsAttr::get(RankedTensorType::get({}, builder.getF64Type()), 1.0));
-    auto metric = MetricOp::create(builder, loc, full, sum, weight);
+    auto check = isa<CheckOp>(op) ? builder.getI64IntegerAttr(--place) : IntegerAttr();
+    auto metric = MetricOp::create(builder, loc, full, sum, weight, check);
     metric->setDiscardableAttr(kReportAttrName, builder.getUnitAttr());
-    if (isa<CheckOp>(op))
-      metric->setDiscardableAttr(kCheckAttrName, builder.getI64IntegerAttr(--place));
   }
   op->erase();
 }
