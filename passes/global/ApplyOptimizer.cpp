@@ -113,10 +113,10 @@ static LogicalResult applyOptimizer(StepOp step, const SymbolTable &symbols) {
 namespace {
 struct ApplyOptimizer : fsdp::impl::ApplyOptimizerPassBase<ApplyOptimizer> {
   void runOnOperation() override {
-    SymbolTable symbols(getOperation());
-    for (StepOp step : getOperation().getOps<StepOp>())
-      if (step.getKind() == StepKind::train && failed(applyOptimizer(step, symbols)))
-        return signalPassFailure();
+    StepOp step = getOperation();
+    if (step.getKind() == StepKind::train &&
+        failed(applyOptimizer(step, SymbolTable(step->getParentOp()))))
+      signalPassFailure();
   }
 };
 } // namespace

@@ -385,25 +385,24 @@ struct Differentiate : fsdp::impl::DifferentiatePassBase<Differentiate> {
   using Base::Base;
 
   void runOnOperation() override {
-    for (StepOp step : getOperation().getOps<StepOp>()) {
-      WalkResult region = step.walk([](ManualOp op) {
-        op.emitOpError("must be lowered before --fsdp-differentiate; run --fsdp-inline-manual "
-                       "first");
-        return WalkResult::interrupt();
-      });
-      if (region.wasInterrupted())
+    StepOp step = getOperation();
+    WalkResult region = step.walk([](ManualOp op) {
+      op.emitOpError("must be lowered before --fsdp-differentiate; run --fsdp-inline-manual "
+                     "first");
+      return WalkResult::interrupt();
+    });
+    if (region.wasInterrupted())
+      return signalPassFailure();
+    auto losses = step.getBody().front().getOps<LossOp>();
+    if (step.getKind() == StepKind::train) {
+      if (losses.empty()) {
+        step.emitOpError("has no loss to differentiate; mark it with 'fsdp.loss'");
         return signalPassFailure();
-      auto losses = step.getBody().front().getOps<LossOp>();
-      if (step.getKind() == StepKind::train) {
-        if (losses.empty()) {
-          step.emitOpError("has no loss to differentiate; mark it with 'fsdp.loss'");
-          return signalPassFailure();
-        }
-        if (failed(ReverseMode(step, *losses.begin(), ofSum).run()))
-          return signalPassFailure();
       }
-      lowerMeasures(step);
+      if (failed(ReverseMode(step, *losses.begin(), ofSum).run()))
+        return signalPassFailure();
     }
+    lowerMeasures(step);
   }
 };
 } // namespace

@@ -211,15 +211,13 @@ static void lower(Operation *op, int64_t &place) {
 }
 
 void LowerPrints::runOnOperation() {
-  for (StepOp step : getOperation().getOps<StepOp>()) {
-    SmallVector<Operation *> reports;
-    step.walk([&](Operation *op) {
-      if (isa<PrintOp, CheckOp>(op))
-        reports.push_back(op);
-    });
-    // From the last to the first, so that they are in order after a checkpoint.
-    int64_t place = llvm::count_if(reports, llvm::IsaPred<CheckOp>);
-    for (Operation *op : llvm::reverse(reports))
-      lower(op, place);
-  }
+  SmallVector<Operation *> reports;
+  getOperation().walk([&](Operation *op) {
+    if (isa<PrintOp, CheckOp>(op))
+      reports.push_back(op);
+  });
+  // From the last to the first, so that they are in order after a checkpoint.
+  int64_t place = llvm::count_if(reports, llvm::IsaPred<CheckOp>);
+  for (Operation *op : llvm::reverse(reports))
+    lower(op, place);
 }

@@ -69,7 +69,7 @@ bool runAlone(const DialectRegistry &registry, const std::string &pass, const st
   OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
   if (!module)
     return false;
-  PassManager manager(&context);
+  PassManager manager(&context, ModuleOp::getOperationName(), PassManager::Nesting::Implicit);
   if (failed(parsePassPipeline(pass, manager)))
     _exit(1);
   (void)manager.run(*module);
