@@ -70,7 +70,8 @@ bool runAlone(const DialectRegistry &registry, const std::string &pass, const st
   if (!module)
     return false;
   PassManager manager(&context, ModuleOp::getOperationName(), PassManager::Nesting::Implicit);
-  if (failed(parsePassPipeline(pass, manager)))
+  const PassInfo *known = PassInfo::lookup(pass); // text would not be nested implicitly
+  if (!known || failed(known->addToPipeline(manager, "", [](const Twine &) { return failure(); })))
     _exit(1);
   (void)manager.run(*module);
   return true;
