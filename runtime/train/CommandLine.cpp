@@ -223,7 +223,7 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
   std::vector<std::string> ofTraining(std::begin(kOfTraining), std::end(kOfTraining));
   const std::vector<CLI::Option *> declared = app.get_options();
   for (std::size_t i = before; i < declared.size(); ++i)
-    ofTraining.push_back(declared[i]->get_name());
+    ofTraining.push_back("--" + declared[i]->get_lnames().front()); // get_name omits hidden ones
   const char *const ofEvaluation = program.evaluate.runs.empty() ? hidden : shown;
   base::addList(app, "--val-data", "FILE", options.valData,
                 "data set to evaluate on" + kind + kSeveralFiles)
