@@ -28,9 +28,9 @@ def expect(holds, got):
         sys.exit(f"check_cuda_cudnn.py: {got}")
 
 
-def environment(attention="cudnn", version=92800, mode="inline", library=FOLDER):
+def environment(attention="cudnn", version=92800, mode="inline", library=FOLDER, graph=0):
     return {**os.environ, "FSDP_EMULATOR": mode, "FSDP_ATTENTION": attention, "FSDP_CUDNN_DOUBLE": f"version={version}",
-            "LD_LIBRARY_PATH": str(library)}
+            "LD_LIBRARY_PATH": str(library), "FSDP_GRAPH": str(graph)}
 
 
 def run(program, *options, status=0, **choice):
@@ -77,6 +77,12 @@ def results_are_those_of_the_own_kernels(runs):
         training.compare_log(late, log, "--loss=0", "--grad_norm=0")
         training.same_bytes(late_weights, weights)
     expect(scratch[92800] != scratch[91900], f"got {scratch}, expected scratch memory of two forms")
+
+
+def graphs_repeat_it(runs):
+    (log, weights, _), (graphs, graph_weights, _) = (runs.train(f"graph-{graph}", graph=graph) for graph in (0, 1))
+    training.compare_log(graphs, log, "--loss=0", "--grad_norm=0")
+    training.same_bytes(graph_weights, weights)
 
 
 def ranks_may_run_different_programs(runs):
@@ -139,6 +145,7 @@ def main(scratch):
     gpt2, llama = Runs(folder, "gpt2", GPT2, 1), Runs(folder, "llama", LLAMA, 2)
     results_are_those_of_the_own_kernels(gpt2)
     results_are_those_of_the_own_kernels(llama)
+    graphs_repeat_it(gpt2)
     ranks_may_run_different_programs(Runs(folder, "gpt2", [*GPT2, "--layers=2", "--accumulate=2"], 2, "pipeline=2"))
     either_continues_what_the_other_wrote(gpt2)
     what_cannot_be_is_refused(gpt2, emulated.compile_model("gpt2", folder / "f32", *GPT2))

@@ -1,13 +1,17 @@
 #include "LoadedLibrary.h"
 
+#include "Capture.h"
 #include "Failure.h"
 #include "Memory.h"
 #include "Queue.h"
 #include "Recording.h"
 
-cudaError_t emulatorEnqueue(cudaStream_t stream, const char *what, void (*perform)(void *),
-                            void *operand) {
+#include <memory>
+
+cudaError_t emulatorEnqueue(cudaStream_t stream, const char *what, void (*perform)(const void *),
+                            void (*destroy)(void *), void *operand) {
   using namespace emulator;
+  const std::shared_ptr<void> own(operand, destroy);
   if (stuck() != cudaSuccess)
     return stuck();
   if (const std::string wrong = streamOfAnotherDevice(stream); !wrong.empty())
@@ -17,11 +21,10 @@ cudaError_t emulatorEnqueue(cudaStream_t stream, const char *what, void (*perfor
     recordCall(on.device, on.number, what);
     return cudaSuccess;
   }
-  enqueue(stream, what, [=](const PointRef &) {
-    perform(operand);
+  return enqueueOrCapture(stream, cudaGraphNodeTypeKernel, what, [=](const PointRef &) {
+    perform(own.get());
     return true;
   });
-  return result();
 }
 
 const char *emulatorCheckDeviceRange(const char *role, const void *address, std::size_t bytes) {

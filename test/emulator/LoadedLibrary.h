@@ -12,10 +12,11 @@
 #include <cstddef>
 
 extern "C" {
-/// `perform(operand)` is called when the stream comes to it; not with `calls=FILE`, where it is
-/// written to the file.
-cudaError_t emulatorEnqueue(cudaStream_t stream, const char *what, void (*perform)(void *),
-                            void *operand);
+/// `perform(operand)` is called when the stream comes to it, and again in each launch of a graph
+/// that captured it; not with `calls=FILE`, where it is written to the file. `destroy(operand)` is
+/// called when it is no longer needed.
+cudaError_t emulatorEnqueue(cudaStream_t stream, const char *what, void (*perform)(const void *),
+                            void (*destroy)(void *), void *operand);
 /// Null, or why [address, address+bytes) is not memory of a device. `role` names the operand. The
 /// text is the thread's, until its next call.
 const char *emulatorCheckDeviceRange(const char *role, const void *address, std::size_t bytes);

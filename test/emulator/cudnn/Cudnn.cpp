@@ -207,13 +207,15 @@ FSDP_EXPORTED Status cudnnBackendExecute(cudnnContext *handle, RawDescriptor pla
     return refuse(kBadParameter, wrong);
   if (plan->workspace)
     call->memory.addresses[-1] = workspace;
-  const auto run = [](void *raw) {
-    const std::unique_ptr<Call> own(static_cast<Call *>(raw));
-    if (const auto scratch = own->memory.addresses.find(-1); scratch != own->memory.addresses.end())
-      std::memset(scratch->second, 0xff, static_cast<std::size_t>(own->plan->workspace));
-    perform(*own->plan, own->memory, own->number);
+  const auto run = [](const void *raw) {
+    Call own = *static_cast<const Call *>(raw);
+    if (const auto scratch = own.memory.addresses.find(-1); scratch != own.memory.addresses.end())
+      std::memset(scratch->second, 0xff, static_cast<std::size_t>(own.plan->workspace));
+    perform(*own.plan, own.memory, own.number);
   };
-  return emulatorEnqueue(handle->stream, "cudnnBackendExecute", run, call.release()) == cudaSuccess
+  const auto destroy = [](void *raw) { delete static_cast<Call *>(raw); };
+  return emulatorEnqueue(handle->stream, "cudnnBackendExecute", run, destroy, call.release()) ==
+                 cudaSuccess
              ? kSuccess
              : refuse(kFailedExecution, "the device has failed");
 }
