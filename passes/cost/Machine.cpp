@@ -66,9 +66,8 @@ double Machine::capacity(int64_t ranks) const {
 
 namespace {
 
-/// The values that a number may have. A rate of 1e30, or of 1, and 1000 s are beyond any device;
-/// with numbers within these ranges all times are finite, and none is so long that others vanish in
-/// it.
+/// The values that a number may have. 1e30 and 1000 s are beyond any device; within these ranges
+/// all times of a step are finite.
 struct Range {
   double least, most;
 };
