@@ -38,7 +38,7 @@ private:
 struct Link {
   std::string name;
   /// Blocks of so many consecutive ranks are connected by this level; those of a level are a
-  /// multiple of those of the one below. 0: any number.
+  /// multiple of those of the one below. 0, of the last level alone: any number.
   int64_t ranks = 0;
   double bandwidth = 0; ///< bytes/s that a rank sends, and receives at the same time
   double latency = 0;   ///< seconds of a step of an algorithm
@@ -108,6 +108,15 @@ struct Machine : KernelRates {
 /// The algorithms of collectives (Collectives.h): "ring", "tree", "recursive", "hierarchical",
 /// "direct".
 const std::vector<std::string> &getAlgorithmNames();
+/// The kinds of collectives that have bandwidths of links, mnemonics of their ops: "all_gather".
+const std::vector<std::string> &getCollectiveNames();
+/// The kinds of launches that may have memory rates, mnemonics of ops: "layer_norm_grad".
+/// test/unit/passes/MachineKindsTest.cpp compares them with the dialects.
+const std::vector<std::string> &getLaunchKindNames();
+/// The kinds of products: "matrix", "attention", "attention_grad".
+const std::vector<std::string> &getProductNames();
+/// The element types of products.
+const std::vector<std::string> &getRateTypeNames();
 
 /// Reads the text of a machine file. Returns nothing and an `error` that names the field, the value
 /// found and the value expected.

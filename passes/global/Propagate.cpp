@@ -256,6 +256,7 @@ private:
       return;
     InputOp input = *inputs.begin();
     int64_t samples = cast<RankedTensorType>(input.getType()).getDimSize(input.getSampleDim());
+    const char *const noun = samples == 1 ? " sample" : " samples";
     int64_t parts = mesh.getAxisSize(kMicrobatchAxis), ofRank = llvm::divideCeil(samples, ranks);
     if (parts > ofRank) {
       // A pipeline needs as many microbatches as it has ranks.
@@ -264,13 +265,13 @@ private:
                                 : ofRank <= 1
                                     ? "leave out --accumulate, or use"
                                     : "use --accumulate=" + std::to_string(ofRank) + " or less, or";
-      input.emitWarning() << "a rank has " << ofRank << " of the " << samples
-                          << " samples of a step, in " << parts
+      input.emitWarning() << "a rank has " << ofRank << " of the " << samples << noun
+                          << " of a step, in " << parts
                           << " microbatches, some of which get only padding; " << fewer
                           << " a batch of " << ranks * parts << " samples or more";
     }
     if (samples < ranks)
-      input.emitWarning() << "a step has " << samples << " samples, and the mesh splits them over "
+      input.emitWarning() << "a step has " << samples << noun << ", and the mesh splits them over "
                           << ranks
                           << " ranks, some of which get only padding; use a batch of at "
                              "least "

@@ -110,7 +110,10 @@ void SeriesSearch::scale(std::optional<int64_t> batch) {
 
 /// Adds the batches of the request, or doubles `batch` until nothing fits.
 void SeriesSearch::sweep(int64_t batch) {
-  PlanSeries series{"batch_sweep", "plans for " + std::to_string(request.devices) + " devices", {}};
+  PlanSeries series{"batch_sweep",
+                    "plans for " + std::to_string(request.devices) +
+                        (request.devices == 1 ? " device" : " devices"),
+                    {}};
   for (int64_t given : request.batches)
     series.rows.push_back(findBest(request.devices, given));
   while (request.batches.empty() && series.rows.size() < kSweptBatches &&

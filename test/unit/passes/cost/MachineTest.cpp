@@ -36,12 +36,11 @@ TEST(MachineFile, IsRead) {
 
 TEST(MachineFile, FaultsNameTheField) {
   EXPECT_EQ(faultOf("1e9", "\"fast\""),
-            "field 'links[0].bandwidth': got \"fast\", expected a number above 0");
-  EXPECT_EQ(faultOf("1e9", "0"), "field 'links[0].bandwidth': got 0, expected a number above 0");
+            "field 'links[0].bandwidth': got \"fast\", expected a number from 1 to 1e+30");
   EXPECT_EQ(faultOf("\"memory\": 1000,", ""),
-            "field 'memory': got nothing, expected an integer of at least 1");
+            "field 'memory': got nothing, expected an integer from 1 to 1152921504606846976");
   EXPECT_EQ(faultOf("\"memory\": 1000", "\"memory\": 0.5"),
-            "field 'memory': got 0.5, expected an integer of at least 1");
+            "field 'memory': got 0.5, expected an integer from 1 to 1152921504606846976");
   EXPECT_EQ(faultOf("\"loop_flops\"", "\"loops\": 1, \"loop_flops\"")
                 .find("field 'loops': got 1, expected no such field; the fields are name, source"),
             0u);
@@ -61,12 +60,98 @@ TEST(MachineFile, FaultsNameTheField) {
   EXPECT_EQ(faultOf("{\"f32\": 2e12}", "{}"),
             "field 'peak': got {}, expected an object of numbers");
   EXPECT_EQ(faultOf("\"m\"", "3"), "field 'name': got 3, expected a text");
-  EXPECT_EQ(faultOf("0.5", "-1"),
-            "field 'collective_share': got -1, expected a number of at least 0");
   EXPECT_NE(faultOf("{\"name\": \"m\"", "[").find("is not JSON: "), std::string::npos);
-  const std::string above = R"(}, {"name": "n", "ranks": 6, "bandwidth": 1, "latency": 0}]})";
-  EXPECT_EQ(faultOf("}]}", above),
-            "field 'links[1].ranks': got 6, expected a multiple of the 4 of the level below");
+}
+
+// Beyond these, times are infinite or no numbers, and a simulated step never ends.
+TEST(MachineFile, NumbersHaveRanges) {
+  for (const char *value : {"0", "0.5", "1e-308", "1e31", "1e308", "-1"}) {
+    auto replaced = [&](const std::string &name, const std::string &from) {
+      return faultOf("\"" + name + "\": " + from, "\"" + name + "\": " + value);
+    };
+    const std::string shown = replaced("loop_flops", "1e11");
+    EXPECT_EQ(shown.substr(0, 24), "field 'loop_flops': got ") << value;
+    const std::string expected = ", expected a number from 1 to 1e+30";
+    EXPECT_NE(shown.find(expected), std::string::npos) << shown;
+    EXPECT_NE(replaced("bandwidth", "1e9").find(expected), std::string::npos) << value;
+    EXPECT_NE(replaced("f32", "2e12").find(expected), std::string::npos) << value;
+    for (const char *point : {"[16, 1e11]", "[1000, 2e11]"}) {
+      const std::string size = std::string(point).substr(0, std::string(point).find(','));
+      EXPECT_NE(faultOf(point, size + ", " + value + "]").find("[0][1]': got "), std::string::npos);
+      EXPECT_NE(faultOf(point, std::string("[") + value + ", 1e11]").find("[0][0]': got "),
+                std::string::npos);
+    }
+  }
+  for (const char *value : {"-1e-9", "1001", "1e308"}) {
+    const std::string expected = ", expected a number from 0 to 1000";
+    EXPECT_NE(faultOf("\"latency\": 1e-6", std::string("\"latency\": ") + value)
+                  .find("field 'links[0].latency': got "),
+              std::string::npos);
+    EXPECT_NE(faultOf("\"latency\": 1e-6", std::string("\"latency\": ") + value).find(expected),
+              std::string::npos);
+    EXPECT_NE(faultOf("\"launch_seconds\": 1e-6", std::string("\"launch_seconds\": ") + value)
+                  .find(expected),
+              std::string::npos);
+  }
+  EXPECT_EQ(faultOf("0.5", "-1"),
+            "field 'collective_share': got -1, expected a number from 0 to 1");
+  EXPECT_EQ(faultOf("0.5", "1.25"),
+            "field 'collective_share': got 1.25, expected a number from 0 to 1");
+  EXPECT_EQ(faultOf("\"memory\": 1000", "\"memory\": 2e18"),
+            "field 'memory': got 2e+18, expected an integer from 1 to 1152921504606846976");
+  EXPECT_EQ(faultOf("\"ranks\": 4", "\"ranks\": 1e10"),
+            "field 'links[0].ranks': got 10000000000, expected an integer from 0 to 1073741824");
+  EXPECT_EQ(faultOf("\"algorithms\"", "\"cores\": 0, \"algorithms\""),
+            "field 'cores': got 0, expected an integer from 1 to 1048576");
+}
+
+TEST(MachineFile, NamesAreKnown) {
+  EXPECT_EQ(faultOf("\"latency\": 1e-6", "\"latency\": 0, \"bandwidths\": {\"all_gathr\": 1}"),
+            "field 'links[0].bandwidths': got \"all_gathr\", expected one of all_gather, "
+            "all_reduce, all_to_all, broadcast, collective_permute, receive, reduce_scatter, send");
+  EXPECT_EQ(faultOf("\"type\": \"f32\"", "\"type\": \"bf61\""),
+            "field 'products[0].type': got \"bf61\", expected one of f32, bf16, f16, f64");
+  EXPECT_EQ(faultOf("{\"f32\": 2e12}", "{\"bf61\": 2e12}"),
+            "field 'peak': got \"bf61\", expected one of f32, bf16, f16, f64");
+  EXPECT_EQ(
+      faultOf("]]}],", "]]}, {\"kind\": \"matrix\", \"type\": \"f32\", \"rates\": [[1, 1]]}],"),
+      "field 'products[1].kind': got \"matrix\", expected each kind once for a type");
+}
+
+// A parser keeps one of two values of a name, and takes stack for each level of nesting.
+TEST(MachineFile, FieldsAppearOnce) {
+  EXPECT_EQ(faultOf("\"memory\": 1000", "\"memory\": 1, \"memory\": 1000"),
+            "field 'memory': got it twice, expected each field once");
+  EXPECT_EQ(faultOf("]]}],", "]]}, {\"kind\": \"attention\", \"type\": \"f32\", \"kind\": 1}],"),
+            "field 'products[1].kind': got it twice, expected each field once");
+  EXPECT_EQ(faultOf("{\"f32\": 2e12}", std::string(100000, '[')), "is nested deeper than 8 levels");
+}
+
+const char *const above = R"(}, {"name": "n", "ranks": 6, "bandwidth": 1, "latency": 0}]})";
+
+/// `above` with `ranks`.
+std::string aboveOf(const std::string &ranks) {
+  std::string text = above;
+  return text.replace(text.find('6'), 1, ranks);
+}
+
+TEST(MachineFile, LevelsAreMultiplesOfThoseBelow) {
+  EXPECT_EQ(faultOf("}]}", above), "field 'links[1].ranks': got 6, expected a multiple of the 4 of "
+                                   "the level below, or 0 for any number");
+  EXPECT_EQ(faultOf("}]}", aboveOf("4")), "field 'links[1].ranks': got 4, expected a multiple of "
+                                          "the 4 of the level below, or 0 for any number");
+  const std::string inner = R"("ranks": 0, "bandwidth": 1e9, "latency": 1e-6)" + aboveOf("8");
+  EXPECT_EQ(faultOf(R"("ranks": 4, "bandwidth": 1e9, "latency": 1e-6}]})", inner),
+            "field 'links[0].ranks': got 0, expected at least 1; only the last level may have 0, "
+            "for any number of ranks");
+  // The last level may connect any number.
+  std::string text = valid, error;
+  text.replace(text.find("}]}"), 3, aboveOf("0"));
+  const std::optional<Machine> machine = parseMachine(text, error);
+  ASSERT_TRUE(machine) << error;
+  const GroupShape shape = shapeOf({0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, *machine);
+  EXPECT_EQ(shape.perLevel, (std::vector<int64_t>{4, 10}));
+  EXPECT_EQ(timeOf("all_gather", 10, shape, *machine).linkBandwidth, 4); // of four cards, 1 byte/s
 }
 
 TEST(MachineFile, RatesBetweenPointsAreLogarithmic) {
@@ -126,8 +211,10 @@ TEST(KernelRates, FaultsNameTheField) {
     EXPECT_FALSE(parseMachine(text, error)) << text;
     return error;
   };
-  EXPECT_EQ(faultOf("[2048, 1]", "[2048, 1.5]"),
-            "field 'kernels.other.products[0].key_factors[1][1]': got 1.5, expected at most 1.00");
+  EXPECT_EQ(
+      faultOf("[2048, 1]", "[2048, 1.5]"),
+      "field 'kernels.other.products[0].key_factors[1][1]': got 1.5, expected a number from 0.001 "
+      "to 1");
   EXPECT_EQ(faultOf("separate", "none"),
             "field 'kernels.other.epilogues': got \"none\", expected fused, separate or library");
   EXPECT_NE(faultOf("\"other\"", "\"own\"")
@@ -196,8 +283,10 @@ TEST(KernelRates, FaultsOfKindsNameTheField) {
     return error;
   };
   EXPECT_EQ(faultOf("2e10", "0"),
-            "field 'kinds[0].memory_rates[0][1]': got 0, expected a number above 0");
+            "field 'kinds[0].memory_rates[0][1]': got 0, expected a number from 1 to 1e+30");
   EXPECT_EQ(faultOf("\"layer_norm_grad\"", "1"), "field 'kinds[0].kind': got 1, expected a text");
+  EXPECT_EQ(faultOf("\"layer_norm_grad\"", "\"layer_nrm_grad\"").substr(0, 74),
+            "field 'kinds[0].kind': got \"layer_nrm_grad\", expected one of acceptable, a");
   EXPECT_EQ(faultOf("\"none\"}", "\"none\"}, {\"kind\": \"layer_norm_grad\", \"memory_rates\": "
                                  "[[1, 1]]}"),
             "field 'kinds[1].kind': got \"layer_norm_grad\", expected each kind once");
