@@ -261,7 +261,7 @@ static void readKinds(Reader &reader, const std::string &list, const json::Value
   for (auto [index, entry] : llvm::enumerate(reader.array(list, value))) {
     const std::string field = list + "[" + std::to_string(index) + "]";
     json::Object object = reader.object(field, &entry, {"kind", "memory_rates", "source"});
-    const std::string kind = reader.name(field + ".kind", object.get("kind"), getLaunchKindNames());
+    const std::string kind = reader.text(field + ".kind", object.get("kind"));
     RateCurve rates = reader.curve(field + ".memory_rates", object.get("memory_rates"), kRate);
     if (!kernels.memoryRatesOfKinds.try_emplace(kind, std::move(rates)).second)
       reader.fail(field + ".kind", object.get("kind"), "each kind once");

@@ -110,9 +110,6 @@ struct Machine : KernelRates {
 const std::vector<std::string> &getAlgorithmNames();
 /// The kinds of collectives that have bandwidths of links, mnemonics of their ops: "all_gather".
 const std::vector<std::string> &getCollectiveNames();
-/// The kinds of launches that may have memory rates, mnemonics of ops: "layer_norm_grad".
-/// test/unit/passes/MachineKindsTest.cpp compares them with the dialects.
-const std::vector<std::string> &getLaunchKindNames();
 /// The kinds of products: "matrix", "attention", "attention_grad".
 const std::vector<std::string> &getProductNames();
 /// The element types of products.

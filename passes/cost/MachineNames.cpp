@@ -3,8 +3,6 @@
 #include "passes/cost/Machine.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/SmallVector.h"
-#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir::fsdp;
 
@@ -35,25 +33,6 @@ const std::vector<std::string> &cost::getCollectiveNames() {
     llvm::sort(names);
     names.erase(llvm::unique(names), names.end()); // an op may have several kinds
     return names;
-  }();
-  return names;
-}
-
-const std::vector<std::string> &cost::getLaunchKindNames() {
-  static const std::vector<std::string> names = [] {
-    llvm::SmallVector<llvm::StringRef> words;
-    llvm::SplitString(
-        "acceptable advance all_gather all_reduce all_slice all_to_all argmax attention "
-        "attention_bias_grad attention_grad broadcast cached_attention clip_scale "
-        "collective_permute concat cross_entropy cross_entropy_grad dropout einsum "
-        "embedding embedding_grad flatten fused input layer_norm layer_norm_grad "
-        "learning_rate mask_padding mask_samples microbatch_samples next_microbatch "
-        "optimizer_step output output_sum pad partial_cross_entropy positions_since "
-        "rearrange receive reduce reduce_scatter repeat rms_norm rms_norm_grad rope "
-        "sample_count scan_sum send shard_indices shard_offset shard_size slice softmax "
-        "square_sum write_rows",
-        words);
-    return std::vector<std::string>(words.begin(), words.end());
   }();
   return names;
 }

@@ -5,6 +5,8 @@
 #include "tools/fsdpc/Options.h"
 
 #include "dialect/fsdp/AxisRoles.h"
+#include "dialect/fsdp/FSDPDialect.h"
+#include "dialect/nn/NNDialect.h"
 #include "passes/global/Strategies.h"
 #include "passes/schedule/PipelineOrder.h"
 #include "runtime/program/Limits.h"
@@ -112,6 +114,20 @@ std::string Options::remarkOnPipeline(mlir::ModuleOp module) const {
       microbatches, microbatches == 1 ? "" : "es", ranks, 100 * idle);
 }
 
+/// Rates of kinds are those of ops of these dialects; a rate of another name would never count.
+static void checkKinds(const ir::cost::Machine &machine) {
+  if (machine.memoryRatesOfKinds.empty())
+    return;
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  context.loadDialect<mlir::nn::NNDialect, ir::FSDPDialect>();
+  for (const auto &[kind, rates] : machine.memoryRatesOfKinds)
+    if (!mlir::RegisteredOperationName::lookup("nn." + kind, &context) &&
+        !mlir::RegisteredOperationName::lookup("fsdp." + kind, &context))
+      throw Failure("--machine: field 'kinds': got kind '" + kind +
+                    "', expected the mnemonic of an op of the dialects nn and fsdp, such as "
+                    "layer_norm_grad");
+}
+
 void Options::check() const {
   bool writesProgram = getEmit() >= Emit::Source && !onlyReport();
   if (writesProgram && output.empty())
@@ -178,7 +194,7 @@ void Options::check() const {
       throw UsageError(std::string(option) + " is of a compiled model, got --emit=model; give it "
                                              "when the model is compiled");
   }
-  findMachine(1);
+  checkKinds(findMachine(1));
 }
 
 void Options::checkMesh(mlir::ModuleOp module) const {
