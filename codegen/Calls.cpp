@@ -2,7 +2,6 @@
 
 #include "codegen/Calls.h"
 #include "dialect/fsdp/CollectiveGroup.h"
-#include "dialect/fsdp/Deferred.h"
 #include "dialect/fsdp/StepStateAccess.h"
 
 #include "codegen/Elementwise.h"
@@ -296,7 +295,7 @@ LogicalResult CallFinder::optimizerStep(OptimizerStepOp op) {
       (scaled && !source(op.getScale())))
     return needBuffers(op);
   pass("storages[" + program.names.storage(op.getStorageAttr().getAttr()) + "]");
-  pass(std::string("/*deferred=*/") + (isDeferred(op) ? "true" : "false"));
+  pass(std::string("/*deferred=*/") + (op.getDeferred() ? "true" : "false"));
   read(source(op.getParameter()));
   read(source(op.getGradient()));
   for (Value state : op.getStates())
@@ -308,7 +307,7 @@ LogicalResult CallFinder::optimizerStep(OptimizerStepOp op) {
     pass("/*scale=*/ArenaSpan<float>{}");
   read(source(op.getOk()));
   read(launch.getStepState());
-  note(isDeferred(op) ? "deferredBadGradient" : "badGradient");
+  note(op.getDeferred() ? "deferredBadGradient" : "badGradient");
   for (Value result : after)
     call.writes.push_back(target(result));
   return success();

@@ -11,7 +11,9 @@
 
 #include "base/OutputPath.h"
 #include "runtime/device/InputSource.h"
+#include "runtime/device/ProductChoices.h"
 #include "runtime/device/Work.h"
+#include "runtime/execution/AttentionLibrary.h"
 #include "runtime/job/Job.h"
 #include "runtime/program/Program.h"
 
@@ -89,6 +91,12 @@ public:
   virtual int threads() const { return 0; }
   /// Describes how collectives are performed: "all-gathers by copy engines". May be empty.
   virtual std::string collectives() const { return ""; }
+  /// The library that computes attention, if one does.
+  virtual AttentionLibrary attentionLibrary() const { return {}; }
+  /// The algorithms of products that were chosen by time. A checkpoint keeps them, and a run that
+  /// continues from it adopts them before its first plan.
+  virtual ProductChoices productChoices() const { return {}; }
+  virtual void adoptProductChoices(const ProductChoices &) {}
 
 protected:
   explicit Device(Job &job) : job_(job) {}

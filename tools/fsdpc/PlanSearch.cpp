@@ -183,7 +183,8 @@ std::vector<RankedPlan> PlanSearch::rank(PlanSpec spec, llvm::ArrayRef<int64_t> 
   std::vector<RankedPlan> plans;
   for (const RankedPlan &whole : entry->second) {
     spec.prefetch = whole.spec.prefetch;
-    if (std::optional<PlanCosts> costs = estimateStages(spec, whole, totals.units, model.blocks))
+    if (std::optional<PlanCosts> costs = estimateStages(
+            spec, whole, totals.units, model.blocks, timeTransfers(spec, options, totals, machine)))
       plans.push_back({*costs, spec});
   }
   return plans;
@@ -328,7 +329,8 @@ void PlanSearch::searchRanked() {
 
 /// Meshes with stages and their microbatches, the most promising first: as if computation took as
 /// long as in the fastest plan without stages, or without what that plan recomputes, at most a
-/// third of forward and backward, and communication as long as its lower bound. Without those that
+/// third of forward and backward, transfers between stages what they take, and other communication
+/// its lower bound. Without those that
 /// this excludes.
 std::vector<StagedLayout> PlanSearch::orderStaged() {
   double flops = 0; // of forward
@@ -342,13 +344,14 @@ std::vector<StagedLayout> PlanSearch::orderStaged() {
     if (spec.hasStages())
       for (int64_t accumulate : microbatchesOf(spec)) {
         spec.accumulate = accumulate;
-        double idle = HUGE_VAL;
+        const StageTransfers transfers = timeTransfers(spec, options, totals, machine);
+        double seconds = HUGE_VAL;
         for (const std::string &schedule : schedules) {
           spec.schedule = schedule;
-          idle = std::min(idle, idleOf(spec));
+          seconds = std::min(seconds, timePipeline(spec, computing, transfers));
         }
         spec.schedule.clear();
-        const double seconds = std::max(boundTime(spec), computing * (1 + idle));
+        seconds = std::max(boundTime(spec), seconds);
         if (const int64_t memory = boundMemory(spec, options, totals); memory > result.limit)
           result.bounded.push_back({spec, memory, 0});
         else if (seconds <= threshold())

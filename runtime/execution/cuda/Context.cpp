@@ -4,7 +4,10 @@
 #include "runtime/comm/cuda/NcclCollectives.h"
 #include "runtime/device/IndexRange.h"
 #include "runtime/execution/Device.h"
+#include "runtime/execution/cuda/AttentionChoice.h"
 #include "runtime/execution/cuda/InputStaging.h"
+#include "runtime/execution/cuda/ProductTuner.h"
+#include "runtime/kernels/cuda/CudnnAttention.h"
 #include "runtime/kernels/cuda/Matmul.h"
 
 #include <algorithm>
@@ -36,6 +39,8 @@ Context::Context(Job &job, const Program &program)
       streamOf_(program.communicators.size(), -1) {
   if (job.options().linkBandwidth > 0)
     throw Error("FSDP_LINK_BANDWIDTH limits the links of programs for CPUs only: unset it").byAll();
+  ranges_ = ProfilerRanges::make();
+  observer_ = ranges_.get();
   if (sharesDevice())
     collectives_ = std::make_unique<LoopbackCollectives>(*this);
   else
@@ -48,6 +53,7 @@ Context::Context(Job &job, const Program &program)
   FSDP_CHECK(*this, cudaMemGetInfo(&freeAtStart_, &total));
   at("join all ranks");
   collectives_->connect();
+  makeTuner(device);
   at("allocate the arena");
   requireMemory(device);
   base_ = collectives_->allocateArena(std::max<std::size_t>(program.arenaBytes, 1));
@@ -83,6 +89,8 @@ Context::Context(Job &job, const Program &program)
     for (cudaEvent_t *event : eventsOf(workspace.copies))
       FSDP_CHECK(*this, cudaEventCreateWithFlags(event, cudaEventDisableTiming));
   }
+  at("prepare attention");
+  prepareCudnn(device);
   at("connect the communicators");
   collectives_->setUp(control_);
   FSDP_CHECK(*this, cudaDeviceSynchronize());
@@ -98,6 +106,7 @@ Context::~Context() {
     static_cast<void>(collectives_.release());
     new std::deque<StreamWorkspace>(std::move(workspaces_));
     new std::shared_ptr<Blas>(std::move(blas_));
+    new std::shared_ptr<CudnnAttention>(std::move(cudnn_));
     return;
   }
   cudaDeviceSynchronize();
@@ -136,11 +145,144 @@ Comm Context::comm(int index, int stream) {
 
 Blas &Context::blas() {
   if (!blas_)
-    blas_ = std::make_shared<Blas>();
+    blas_ = std::make_shared<Blas>(tuner_.get());
   return *blas_;
 }
 
-const void *Context::staged(int input) { return staging_->next(input); }
+//===----------------------------------------------------------------------===//
+// Attention by cuDNN
+//===----------------------------------------------------------------------===//
+
+/// Looks through all segments for attention, so that what cuDNN does not compute is found, and the
+/// scratch memory allocated, before anything is enqueued.
+void Context::prepareCudnn(int device) {
+  if (chooseCudnn(world()) == 0)
+    return;
+  int major = 0, minor = 0;
+  FSDP_CHECK(*this, cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
+  FSDP_CHECK(*this, cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device));
+  cudnn_ = std::make_shared<CudnnAttention>(device, major, minor);
+  attentionBytes_.assign(streams_.size(), 0);
+  isPreparing_ = true;
+  for (const Segment &segment : program_.segments)
+    segment.run(*this);
+  isPreparing_ = false;
+  std::size_t needed = 0, free = 0, total = 0;
+  for (std::size_t bytes : attentionBytes_)
+    needed += bytes;
+  FSDP_CHECK(*this, cudaMemGetInfo(&free, &total));
+  const std::size_t ranks = sharesDevice() ? static_cast<std::size_t>(worldSize()) : 1;
+  if (sharesDevice())
+    world().barrier(); // before another rank allocates its own
+  if (ranks * needed > free)
+    throw Error(
+        format("cuDNN's attention needs %zu bytes of scratch memory%s, got %zu free bytes "
+               "beside the arena: compile with a smaller batch or more ranks, install cuDNN "
+               "9.25 or later, whose gradient needs less, or unset FSDP_ATTENTION",
+               ranks * needed, ranks > 1 ? format(" for %zu ranks", ranks).c_str() : "", free))
+        .byAll();
+  for (std::size_t i = 0; i < streams_.size(); ++i) {
+    void *memory = nullptr;
+    FSDP_CHECK(*this, workspaces_[i].reserve(attentionBytes_[i], memory));
+  }
+}
+
+void Context::prepareAttention(int stream, const char *action, const AttentionShape &shape,
+                               bool isGradient) {
+  try {
+    std::size_t &bytes = attentionBytes_[static_cast<std::size_t>(stream)];
+    bytes = std::max(bytes, cudnn_->prepare(shape, isGradient));
+  } catch (const Error &error) {
+    throw error.at(rank(), action);
+  }
+}
+
+void Context::prepareOther(const char *action, const char *kind) const {
+  for (const char *own : {"attention", "attention_grad", "biased_attention",
+                          "biased_attention_grad", "attention_bias_grad"})
+    if (std::strcmp(kind, own) == 0)
+      throw Error(
+          "FSDP_ATTENTION=cudnn got attention that is not passed to cuDNN: it is in f32, of "
+          "documents or with a bias; unset it to use this program's own kernels")
+          .at(rank(), action);
+}
+
+AttentionLibrary Context::attentionLibrary() const {
+  if (!cudnn_)
+    return {};
+  AttentionLibrary library{"cuDNN " + cudnn_->version(), ""};
+  for (std::size_t i = 0; i < attentionBytes_.size(); ++i)
+    if (attentionBytes_[i])
+      library.workspace +=
+          format("%s%zu bytes on stream '%s'", library.workspace.empty() ? "" : ", ",
+                 attentionBytes_[i], program_.streams[i]);
+  return library;
+}
+
+const void *Context::staged(int input) {
+  const void *address = staging_->next(input);
+  if (capture_)
+    capture_->inputs.push_back({input, address});
+  return address;
+}
+
+void Context::observe(ActionObserver *observer) {
+  if (ranges_)
+    ranges_->setNext(observer);
+  else
+    observer_ = observer;
+}
+
+//===----------------------------------------------------------------------===//
+// Settings of the environment
+//===----------------------------------------------------------------------===//
+
+bool Context::isSetOnAll(const char *setting, bool mine) const {
+  std::int32_t ways[2] = {mine, !mine};
+  if (worldSize() > 1)
+    world().allReduce(ways, ways, 2, ReduceOp::Max);
+  if (ways[0] && ways[1])
+    throw Error(
+        format("%s=1 is set on some ranks and not on others: set it alike on all ranks", setting))
+        .byAll();
+  return mine;
+}
+
+/// Throws if the environment has FSDP_TUNE=1 and the ranks have no common choices.
+void Context::makeTuner(int device) {
+  if (!isSetOnAll("FSDP_TUNE", ProductTuner::isAsked()))
+    return;
+  if (hasRoles())
+    throw Error(
+        "FSDP_TUNE=1 chooses algorithms for the products that all ranks have, but the ranks "
+        "of this program run different programs, the stages of a pipeline: unset it",
+        kExitBadCommandLine)
+        .byAll();
+  cudaDeviceProp properties;
+  FSDP_CHECK(*this, cudaGetDeviceProperties(&properties, device));
+  const std::string machine = format("%s (%d.%d), cuBLASLt %zu", properties.name, properties.major,
+                                     properties.minor, cublasLtGetVersion());
+  char first[512] = {};
+  machine.copy(first, sizeof first - 1);
+  world().broadcast(first, sizeof first, 0);
+  if (machine != first)
+    throw Error(format("FSDP_TUNE=1 needs the same GPU and cuBLASLt on all ranks: got %s, and on "
+                       "rank 0 %s: unset it",
+                       machine.c_str(), first))
+        .at(rank(), action());
+  tuner_ = std::make_unique<ProductTuner>(
+      ProductTuner::Setting{world().rank(), machine, ProductTuner::folderOfEnvironment(),
+                            [this](int &number) { world().broadcast(&number, sizeof number, 0); }});
+}
+
+ProductChoices Context::productChoices() const {
+  return tuner_ ? tuner_->choices() : ProductChoices();
+}
+
+void Context::adoptProductChoices(const ProductChoices &stored) {
+  if (tuner_)
+    tuner_->adopt(stored);
+}
 
 void Context::begin(const ExecutionPlan &plan, InputSource *source) {
   job_.failure().check();
@@ -168,6 +310,7 @@ void Context::stageAhead() {
 void Context::synchronize() {
   heldReceives().releaseAll();
   at("wait for the device");
+  graphOutputs_.clear(); // streams come past them
   for (std::size_t i = 0; i < streams_.size(); ++i) {
     FSDP_CHECK(*this, cudaEventRecord(ends_[i], streams_[i]));
     FSDP_CHECK(*this, cudaStreamWaitEvent(control_, ends_[i], 0));
@@ -182,6 +325,8 @@ void Context::awaitOutputs() {
   at("wait for the outputs");
   for (const StreamWorkspace &workspace : workspaces_)
     FSDP_CHECK(*this, cudaStreamWaitEvent(control_, workspace.copies.toHost, 0));
+  for (cudaEvent_t output : std::exchange(graphOutputs_, {}))
+    FSDP_CHECK(*this, cudaStreamWaitEvent(control_, output, 0));
   awaitFault();
 }
 

@@ -67,6 +67,8 @@ void launchNow(Context &c, int stream, ActionName name, Reads<R...> read, Writes
 template <class... R, class... W, class Kernel>
 void launch(Context &c, int stream, ActionName name, Reads<R...> read, Writes<W...> written,
             const Kernel &kernel, Work work = {}) {
+  if (__builtin_expect(c.isPreparing(), 0))
+    return c.prepareOther(name.text, work.kind);
   if (HeldReceives &held = c.heldReceives(); !held.isEmpty())
     held.release(c.stream(stream));
   detail::launchNow(c, stream, name, read, written, kernel, work);
@@ -75,7 +77,10 @@ void launch(Context &c, int stream, ActionName name, Reads<R...> read, Writes<W.
 /// `event` now denotes everything enqueued on `stream` so far.
 inline void record(Context &c, int stream, int event, const char *file = __builtin_FILE(),
                    int line = __builtin_LINE()) {
+  if (__builtin_expect(c.isPreparing(), 0))
+    return;
   const cudaStream_t on = c.at("record").stream(stream);
+  c.noteRecord(event);
   noteWork({nullptr}); // takes no time: no trace shows it
   noteEvent(c.event(event));
   const auto enqueue = [=, &c] { c.check(cudaEventRecord(c.event(event), on), file, line); };
@@ -88,6 +93,8 @@ inline void record(Context &c, int stream, int event, const char *file = __built
 /// Later work on `stream` starts after the latest record of `event` enqueued before this call.
 inline void wait(Context &c, int stream, int event, const char *file = __builtin_FILE(),
                  int line = __builtin_LINE()) {
+  if (__builtin_expect(c.isPreparing(), 0) || c.isBeforeCapture(event))
+    return;
   const cudaStream_t on = c.at("wait").stream(stream);
   noteWork({"wait"});
   noteEvent(c.event(event));
@@ -99,6 +106,8 @@ inline void wait(Context &c, int stream, int event, const char *file = __builtin
 template <class... R, class... W, class Body>
 void launchCollective(Context &c, int stream, ActionName name, const char *kind, int over,
                       Reads<R...> read, Writes<W...> written, const Body &body) {
+  if (__builtin_expect(c.isPreparing(), 0))
+    return;
   const auto call = [&](auto... p) { return body(c.comm(over, stream), p...); };
   if (std::strcmp(kind, "receive") == 0) // may be held behind others
     detail::launchNow(c, stream, name, read, written, call, Work{kind});
@@ -124,7 +133,8 @@ void copyOut(Context &c, int stream, ActionName name, T *to, ArenaSpan<T> value)
   launch(
       c, stream, name, reads(value), writes(),
       [&](const T *from, WorkStream on) {
-        return cudaMemcpyAsync(to, from, sizeof(T), cudaMemcpyDeviceToHost, on);
+        const cudaError_t status = cudaMemcpyAsync(to, from, sizeof(T), cudaMemcpyDeviceToHost, on);
+        return status == cudaSuccess ? c.noteOutput(on) : status;
       },
       Work{"output"});
 }
@@ -178,6 +188,8 @@ void gemm(Context &c, int stream, ActionName name, const Gemm &product, Reads<In
 template <class In, class... R, class Out, class... W, class Loops, class Rest>
 void gemm(Context &c, int stream, ActionName name, const Gemm &product, Reads<In, In, R...> read,
           Writes<Out, W...> written, const ProductEpilogue<Loops, Rest> &epilogue) {
+  if (__builtin_expect(c.isPreparing(), 0))
+    return;
   const auto operand = [&](int number) -> const void * {
     return number < 0 ? nullptr
                       : c.base() + read.ranges[2 + static_cast<std::size_t>(number)].offset;
