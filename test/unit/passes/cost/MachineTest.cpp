@@ -149,8 +149,8 @@ TEST(MachineFile, LevelsAreMultiplesOfThoseBelow) {
   text.replace(text.find("}]}"), 3, aboveOf("0"));
   const std::optional<Machine> machine = parseMachine(text, error);
   ASSERT_TRUE(machine) << error;
-  const GroupShape shape = shapeOf({0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, *machine);
-  EXPECT_EQ(shape.perLevel, (std::vector<int64_t>{4, 10}));
+  const GroupShape shape = shapeOf({0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, *machine);
+  EXPECT_EQ(shape.perLevel, (std::vector<int64_t>{4, 12}));
   EXPECT_EQ(timeOf("all_gather", 10, shape, *machine).linkBandwidth, 4); // of four cards, 1 byte/s
 }
 
