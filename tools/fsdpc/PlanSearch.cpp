@@ -544,7 +544,8 @@ static std::string explainNoMesh(const std::string &devices,
 }
 
 std::string PlanSearchResult::explainNone(const PlanRequest &request) const {
-  const std::string devices = std::to_string(request.devices) + " devices";
+  const std::string devices =
+      std::to_string(request.devices) + (request.devices == 1 ? " device" : " devices");
   std::string least;
   if (!tooLarge.empty())
     least = (tooLarge.front().exact ? "; the smallest arena has "
