@@ -35,6 +35,22 @@ static LogicalResult verifyNorm(Operation *op, RankedTensorType x, RankedTensorT
   return success();
 }
 
+/// (C5) and (C6) of gradients.
+template <typename Op> static LogicalResult verifyJoined(Op op) {
+  const Type x = op.getX().getType(), sum = op.getDScale().getType();
+  Value residual = op.getResidual(), sums = op.getSums();
+  if (residual && residual.getType() != x)
+    return op.emitOpError("'residual' has type ")
+           << residual.getType() << ", expected " << x << " as 'x'";
+  if (sums && !residual)
+    return op.emitOpError(
+        "has 'sums' without a 'residual'; add up the rows of 'd_x' by 'nn.reduce'");
+  if (sums && sums.getType() != sum)
+    return op.emitOpError("'sums' has type ")
+           << sums.getType() << ", expected " << sum << " as 'd_scale'";
+  return success();
+}
+
 /// (C5)
 static LogicalResult verifyEps(Operation *op, const APFloat &eps) {
   double value = eps.convertToDouble();
@@ -53,7 +69,10 @@ LogicalResult LayerNormOp::verify() {
 }
 
 LogicalResult LayerNormGradOp::verify() {
-  return verifyNorm(*this, getX().getType(), getScale().getType(), getMean().getType(), "'mean'");
+  if (failed(
+          verifyNorm(*this, getX().getType(), getScale().getType(), getMean().getType(), "'mean'")))
+    return failure();
+  return verifyJoined(*this);
 }
 
 LogicalResult RmsNormOp::verify() {
@@ -64,7 +83,10 @@ LogicalResult RmsNormOp::verify() {
 }
 
 LogicalResult RmsNormGradOp::verify() {
-  return verifyNorm(*this, getX().getType(), getScale().getType(), getRstd().getType(), "'rstd'");
+  if (failed(
+          verifyNorm(*this, getX().getType(), getScale().getType(), getRstd().getType(), "'rstd'")))
+    return failure();
+  return verifyJoined(*this);
 }
 
 //===----------------------------------------------------------------------===//
@@ -92,6 +114,17 @@ struct RowFactors {
   }
 };
 
+/// Results of a gradient are zero where operand `cotangent` is, without a residual.
+template <typename Op> ShardingRule withResidual(Op op, RowFactors &f, int64_t cotangent) {
+  if (op.getResidual())
+    f.rule.operands.push_back(f.whole);
+  else
+    f.rule.annihilator = cotangent;
+  if (op.getSums())
+    f.rule.results.push_back(f.row);
+  return f.rule;
+}
+
 } // namespace
 
 ShardingRule SoftmaxOp::getShardingRule() {
@@ -112,8 +145,7 @@ ShardingRule LayerNormGradOp::getShardingRule() {
   RowFactors f(getX().getType(), FactorKind::sumReduction);
   f.rule.operands = {f.whole, f.row, f.rows, f.rows, f.whole};
   f.rule.results = {f.whole, f.row, f.row};
-  f.rule.annihilator = 4;
-  return f.rule;
+  return withResidual(*this, f, 4);
 }
 
 ShardingRule RmsNormOp::getShardingRule() {
@@ -127,8 +159,7 @@ ShardingRule RmsNormGradOp::getShardingRule() {
   RowFactors f(getX().getType(), FactorKind::sumReduction);
   f.rule.operands = {f.whole, f.row, f.rows, f.whole};
   f.rule.results = {f.whole, f.row};
-  f.rule.annihilator = 3;
-  return f.rule;
+  return withResidual(*this, f, 3);
 }
 
 //===----------------------------------------------------------------------===//
@@ -163,12 +194,33 @@ KernelCall RmsNormGradOp::getKernelCall() {
   return callOnRows(*this, getX().getType(), APFloat(0.0));
 }
 
-// A row is read before it is written, so `d_x` may overwrite `x` or `d_y`.
+// A row is read before it is written, so `d_x` may overwrite `x`, `d_y` or `residual`.
 InPlacePairs SoftmaxOp::getInPlacePairs() { return {{0, 0}}; }
 InPlacePairs LayerNormOp::getInPlacePairs() { return {{0, 0}}; }
 InPlacePairs RmsNormOp::getInPlacePairs() { return {{0, 0}}; }
-InPlacePairs LayerNormGradOp::getInPlacePairs() { return {{0, 0}, {4, 0}}; }
-InPlacePairs RmsNormGradOp::getInPlacePairs() { return {{0, 0}, {3, 0}}; }
+InPlacePairs LayerNormGradOp::getInPlacePairs() { return {{0, 0}, {4, 0}, {5, 0}}; }
+InPlacePairs RmsNormGradOp::getInPlacePairs() { return {{0, 0}, {3, 0}, {4, 0}}; }
+
+//===----------------------------------------------------------------------===//
+// Residuals
+//===----------------------------------------------------------------------===//
+
+template <typename Op>
+static Operation *withAdded(Op op, OpBuilder &builder, Value added, bool sums) {
+  SmallVector<Value> operands(op->getOperands());
+  operands.push_back(added);
+  SmallVector<Type> types(op->getResultTypes());
+  if (sums)
+    types.push_back(op.getRowSumType());
+  return Op::create(builder, op.getLoc(), TypeRange(types), operands);
+}
+
+Operation *LayerNormGradOp::createWith(OpBuilder &builder, Value added, bool sums) {
+  return withAdded(*this, builder, added, sums);
+}
+Operation *RmsNormGradOp::createWith(OpBuilder &builder, Value added, bool sums) {
+  return withAdded(*this, builder, added, sums);
+}
 
 //===----------------------------------------------------------------------===//
 // Costs
@@ -180,14 +232,23 @@ Cost SoftmaxOp::getCost() { return costOf(*this, 5 * getX().getType().getNumElem
 // Two sums, a square and the four operations of the result per element.
 Cost LayerNormOp::getCost() { return costOf(*this, 7 * getX().getType().getNumElements()); }
 
+/// Operations per element for a residual and for sums.
+template <typename Op> static int64_t joinedOperations(Op op) {
+  return (op.getResidual() ? 1 : 0) + (op.getSums() ? 1 : 0);
+}
+
 // n is two operations, g one, the two means three, d_x five, the two sums three.
-Cost LayerNormGradOp::getCost() { return costOf(*this, 14 * getX().getType().getNumElements()); }
+Cost LayerNormGradOp::getCost() {
+  return costOf(*this, (14 + joinedOperations(*this)) * getX().getType().getNumElements());
+}
 
 // A square, a sum and the two products of the result per element.
 Cost RmsNormOp::getCost() { return costOf(*this, 4 * getX().getType().getNumElements()); }
 
 // n and g are one operation each, the mean two, d_x three, the sum two.
-Cost RmsNormGradOp::getCost() { return costOf(*this, 9 * getX().getType().getNumElements()); }
+Cost RmsNormGradOp::getCost() {
+  return costOf(*this, (9 + joinedOperations(*this)) * getX().getType().getNumElements());
+}
 
 //===----------------------------------------------------------------------===//
 // Gradients
@@ -238,7 +299,8 @@ LogicalResult LayerNormOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> r
   }
   Type x = getX().getType(), scale = getSumType(getScale().getType());
   auto grad = LayerNormGradOp::create(builder, getLoc(), TypeRange{x, scale, scale}, getX(),
-                                      getScale(), getMean(), getRstd(), resultCotangents[0]);
+                                      getScale(), getMean(), getRstd(), resultCotangents[0],
+                                      /*residual=*/Value());
   appendNeeded(builder, {grad.getDX(), grad.getDScale(), grad.getDBias()}, getElementTypeOrSelf(x),
                needed, operandCotangents);
   return success();
@@ -256,7 +318,8 @@ LogicalResult RmsNormOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> res
   }
   auto grad = RmsNormGradOp::create(builder, getLoc(),
                                     TypeRange{getX().getType(), getSumType(getScale().getType())},
-                                    getX(), getScale(), getRstd(), resultCotangents[0]);
+                                    getX(), getScale(), getRstd(), resultCotangents[0],
+                                    /*residual=*/Value());
   appendNeeded(builder, {grad.getDX(), grad.getDScale()}, getX().getType().getElementType(), needed,
                operandCotangents);
   return success();

@@ -181,6 +181,18 @@ SmallVector<Value> LayerNormOp::buildSplit(OpBuilder &builder, ValueRange operan
   return {m.narrowed(y, types[0]), mean, rstd};
 }
 
+/// The results of a gradient, of which the first is not rounded yet: with the residual, if there is
+/// one, and with sums, if `types` has one more.
+static SmallVector<Value> joined(const RowMath &m, SmallVector<Value> results, ValueRange residual,
+                                 TypeRange types) {
+  if (!residual.empty())
+    results[0] = m.add(results[0], m.widened(residual[0]));
+  if (types.size() > results.size())
+    results.push_back(m.overRows(results[0]));
+  results[0] = m.narrowed(results[0], types[0]);
+  return results;
+}
+
 SmallVector<Value> LayerNormGradOp::buildSplit(OpBuilder &builder, ValueRange operands,
                                                TypeRange types, FactorShards &shards) {
   RowMath m = RowMath::alongLast(builder, getLoc(), operands[0]);
@@ -193,7 +205,8 @@ SmallVector<Value> LayerNormGradOp::buildSplit(OpBuilder &builder, ValueRange op
   Value rest = m.sub(m.sub(g, m.ofRows(m.mean(g, shards))),
                      m.mul(normal, m.ofRows(m.mean(product, shards))));
   Value dX = shards.masked(m.mul(rstd, rest), m.last(), 0);
-  return {m.narrowed(dX, types[0]), m.overRows(m.mul(d, normal)), m.overRows(d)};
+  SmallVector<Value> results = {dX, m.overRows(m.mul(d, normal)), m.overRows(d)};
+  return joined(m, std::move(results), operands.drop_front(5), types);
 }
 
 SmallVector<Value> RmsNormOp::buildSplit(OpBuilder &builder, ValueRange operands, TypeRange types,
@@ -215,7 +228,7 @@ SmallVector<Value> RmsNormGradOp::buildSplit(OpBuilder &builder, ValueRange oper
   Value d = m.widened(shards.masked(operands[3], m.last(), 0));
   Value normal = m.mul(x, rstd), g = m.mul(d, m.ofRow(scale));
   Value dX = m.mul(rstd, m.sub(g, m.mul(normal, m.ofRows(m.mean(m.mul(g, normal), shards)))));
-  return {m.narrowed(dX, types[0]), m.overRows(m.mul(d, normal))};
+  return joined(m, {dX, m.overRows(m.mul(d, normal))}, operands.drop_front(4), types);
 }
 
 //===----------------------------------------------------------------------===//

@@ -94,7 +94,8 @@ SmallVector<std::pair<int, int>> mlir::fsdp::getInPlacePairs(LaunchOp launch) {
       addPair(operand, kernel->getResult(0));
   } else if (auto call = dyn_cast<nn::KernelOpInterface>(kernel)) {
     for (auto [operand, result] : call.getInPlacePairs())
-      addPair(kernel->getOperand(operand), kernel->getResult(result));
+      if (operand < kernel->getNumOperands()) // some are optional
+        addPair(kernel->getOperand(operand), kernel->getResult(result));
   }
   return pairs;
 }

@@ -30,6 +30,9 @@ constexpr std::size_t kMaxKernelArguments = 12;
 /// The same of a concatenation, which also takes the size of each input.
 constexpr std::size_t kMaxConcatInputs = 24;
 
+/// Shards whose squares one launch adds up at most, which also takes the size of each.
+constexpr std::size_t kMaxSquaredShards = 24;
+
 /// The widest heads that the attention kernels of CUDA take (cuda/AttentionBlocks.h).
 constexpr std::uint32_t kMaxHeadWidth = 128;
 

@@ -179,13 +179,25 @@ private:
   }
 
   void runPass(ModuleOp module) {
-    const char *passes[] = {
-        "fsdp-verify-phase",     "fsdp-derive-evaluation", "fsdp-differentiate",
-        "fsdp-apply-optimizer",  "fsdp-shard-parameters",  "fsdp-mixed-precision",
-        "fsdp-propagate",        "fsdp-partition",         "fsdp-chunk-loss{chunks=2}",
-        "fsdp-join-all-reduces", "fsdp-defer-updates",     "fsdp-fuse",
-        "fsdp-schedule",         "fsdp-plan-memory",       "fsdp-link-segments",
-        "fsdp-verify-schedule",  "canonicalize",           "cse"};
+    const char *passes[] = {"fsdp-verify-phase",
+                            "fsdp-derive-evaluation",
+                            "fsdp-differentiate",
+                            "fsdp-apply-optimizer",
+                            "fsdp-shard-parameters",
+                            "fsdp-mixed-precision",
+                            "fsdp-propagate",
+                            "fsdp-partition",
+                            "fsdp-chunk-loss{chunks=2}",
+                            "fsdp-join-all-reduces",
+                            "fsdp-join-kernels",
+                            "fsdp-defer-updates",
+                            "fsdp-fuse",
+                            "fsdp-schedule",
+                            "fsdp-plan-memory",
+                            "fsdp-link-segments",
+                            "fsdp-verify-schedule",
+                            "canonicalize",
+                            "cse"};
     for (int i = 0; i < 2; ++i) {
       const char *name = passes[draw(std::size(passes))];
       if (!attempt(name, [&] {

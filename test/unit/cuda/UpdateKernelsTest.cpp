@@ -167,6 +167,31 @@ TEST_F(UpdateKernels, SquareSumIsInDouble) {
   }
 }
 
+TEST_F(UpdateKernels, SquaresOfSeveralTensorsAreAddedUp) {
+  const Counts<4> counts{{40001, 0, 16384, 5}};
+  std::vector<Floats> values;
+  double expected = 0;
+  for (std::size_t count : counts.of) {
+    values.push_back(normal(count, random));
+    double sum = 0;
+    kernels::squareSum(count, values.back().data(), &sum);
+    expected += sum;
+  }
+  double ofCpu = 0;
+  kernels::squareSums(counts, values[0].data(), values[1].data(), values[2].data(),
+                      values[3].data(), &ofCpu);
+  EXPECT_EQ(ofCpu, expected);
+  double sums[2];
+  for (std::size_t offset : {0, 1}) {
+    Device<float> a(values[0], offset), b(values[1], offset), c(values[2]), d(values[3], offset);
+    Device<double> sum(1);
+    OK(square_sums(counts, a.data(), b.data(), c.data(), d.data(), sum.data(), stream));
+    sums[offset] = sum.values()[0];
+  }
+  EXPECT_NEAR(sums[0], expected, 1e-12 * expected);
+  EXPECT_EQ(sums[0], sums[1]) << "alignment changes no bit";
+}
+
 TEST_F(UpdateKernels, StepsAreThoseOfTheCpu) {
   for (Schedule::Kind kind : {Schedule::Constant, Schedule::Linear, Schedule::Cosine,
                               Schedule::InverseSqrt, Schedule::Wsd})
