@@ -23,6 +23,10 @@ constexpr std::size_t kStepBufferBytes = 128; ///< of both, a multiple of 32
 /// An update rule has this many constants at most: the step state has room for them.
 constexpr std::size_t kMaxUpdateConstants = 4;
 
+/// Updates of one launch at most, by a rule of `states` states: the storages and addresses of each,
+/// read and written, then fit a slot of a stream (Stream.h).
+constexpr std::size_t mostUpdates(std::size_t states) { return 45 / (5 + 2 * states); }
+
 /// A launch hands a kernel that the compiler wrote this many addresses and masks at most: its
 /// closure then fits a slot of a stream (Stream.h).
 constexpr std::size_t kMaxKernelArguments = 12;

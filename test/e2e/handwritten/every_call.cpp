@@ -135,6 +135,10 @@ void step(Context &c) {
                  badGradient(state));
   optimizer_step(c, 0, "adamw scaled", unit, true, rule, p, g, m, v, lr, scale, ok, state,
                  deferredBadGradient(state));
+  optimizer_steps(c, 0, "adam of two", false, rule, lr, noScale, ok, state, badGradient(state),
+                  shard_update(unit, p, g, m), shard_update(unit, v, g, m));
+  optimizer_steps(c, 0, "sgd of two, scaled", true, rule, lr, scale, ok, state,
+                  deferredBadGradient(state), shard_update(unit, p, g), shard_update(unit, v, m));
   output(c, 0, "output", 0, lr);
   output(c, 0, "output sum", 0, sum, sum);
   sample_count(c, 0, "sample_count", state, wide_label);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 
 using namespace fsdp::rt;
 
@@ -97,6 +98,53 @@ TEST_F(UpdateKernels, ARuleWithStatesIsAppliedToEachElement) {
             EXPECT_EQ(v.floats(), o.v);
             EXPECT_EQ(bad.values()[0], -1);
           }
+}
+
+// Shards of units with other members, settings and sizes, more pieces than one kernel takes.
+TEST_F(UpdateKernels, AGroupUpdatesEachShardAsAlone) {
+  const Unit units[] = {{Layout::Flat, 9104},
+                        {Layout::Dimension, 1},
+                        {Layout::Flat, 3040},
+                        {Layout::Dimension, 8193}};
+  const bool scaled[] = {true, false, true, false};
+  std::vector<Operands> alone;
+  ShardUpdates<3> group{};
+  std::vector<std::unique_ptr<Device<float>>> kept;
+  const auto keep = [&](const Floats &values, std::size_t offset) -> float * {
+    return kept.emplace_back(std::make_unique<Device<float>>(values, offset))->data();
+  };
+  const float lr = 0.01f;
+  Device<float> lr_(Floats{lr});
+  Device<bool> ok(std::vector<int>{1});
+  Device<std::int32_t> bad(std::vector<std::int32_t>{-1});
+  for (int u = 0; u < 4; ++u) {
+    alone.emplace_back(units[u].storage.shard.count, random);
+    Operands &o = alone.back();
+    const ShardOf shard{&units[u].storage, u % 2, scaled[u] ? units[u].settings.data() : nullptr};
+    float *gradient = keep(o.g, 0), *parameter = keep(o.p, u == 2), *m = keep(o.m, 0),
+          *v = keep(o.v, 0);
+    group.shards[u] = {shard, gradient, {parameter, m, v}};
+    averageOnHost(shard, o, lr, nullptr, 4);
+  }
+  Device<StepState> state(std::vector<StepState>{alone.front().state});
+  group.count = 4;
+  group.lr = lr_, group.ok = ok, group.state = state, group.firstBad = bad;
+  OK(average(group, stream));
+  for (int u = 0; u < 4; ++u) {
+    EXPECT_EQ(kept[4 * u + 1]->floats(), alone[u].p) << u;
+    EXPECT_EQ(kept[4 * u + 2]->floats(), alone[u].m) << u;
+    EXPECT_EQ(kept[4 * u + 3]->floats(), alone[u].v) << u;
+  }
+  // A bad gradient of one of the shards is noted.
+  ok.set(0, false);
+  kept[8]->set(3039, std::nanf(""));
+  OK(average(group, stream));
+  std::int32_t noted = -1;
+  const Floats gradient = kept[8]->floats();
+  kernels::noteBadGradient(group.shards[2].shard, gradient.data(), noted);
+  EXPECT_EQ(noted, 103);
+  EXPECT_EQ(bad.values()[0], noted);
+  EXPECT_EQ(kept[1]->floats(), alone[0].p) << "nothing is updated";
 }
 
 TEST_F(UpdateKernels, ManyMembersTakeSeveralLaunches) {
