@@ -13,10 +13,14 @@ set(host_sources
   comm/cuda/NcclWindows.cpp
   comm/cuda/PendingActions.cpp
   comm/cuda/ShardedCollectives.cpp
+  execution/cuda/AttentionChoice.cpp
   execution/cuda/Context.cpp
   execution/cuda/CudaDevice.cpp
   execution/cuda/EventTrace.cpp
   execution/cuda/InputStaging.cpp
+  kernels/cuda/CudnnAttention.cpp
+  kernels/cuda/CudnnGraph.cpp
+  kernels/cuda/CudnnLibrary.cpp
   kernels/cuda/Matmul.cpp
 )
 file(GLOB kernel_sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR}

@@ -14,6 +14,7 @@
 #include "runtime/launches/Collectives.h"
 #include "runtime/launches/Kernels.h"
 #include "runtime/launches/Optimizer.h"
+#include "runtime/launches/cuda/Attention.h"
 #include "runtime/numerics/Random.h"
 #include "runtime/program/Program.h"
 #include "runtime/train/Driver.h"

@@ -7,7 +7,7 @@
 #   %{root} %{build} %{golden} %{python} %{nvcc}            paths
 #   %{plain}                                                a filter that leaves out the structure of ops, for
 #                                                           tests of something else
-# Features: nvcc (the CUDA toolkit is there), gpu (a device is there), mpirun, torchrun, tsan (g++ has ThreadSanitizer),
+# Features: nvcc (the CUDA toolkit is there), cudnn (NVIDIA's cuDNN lies beside it, or in CUDNN_FOLDER), gpu (a device is there), mpirun, torchrun, tsan (g++ has ThreadSanitizer),
 # races (kernels are built with their accesses visible: clang, no sanitizer),
 # digits (scripts/digits has been run into build/.../data/digits; ./check does),
 # chromium, node (the browser, or node without one, is installed), all (./check --all runs), linear mlp gpt2 llama shard_map (the model stands in examples/).
@@ -78,6 +78,12 @@ nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
 if os.path.exists(nvcc):
     config.available_features.add("nvcc")
 config.substitutions.append((r"%\{nvcc\}", nvcc))
+# Without a driver cuDNN loads the toolkit's stub of it.
+toolkit_libraries = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(nvcc))), "lib64")
+cudnn, libcuda = os.environ.get("CUDNN_FOLDER", toolkit_libraries), os.path.join(toolkit_libraries, "stubs", "libcuda.so")
+if os.path.exists(os.path.join(cudnn, "libcudnn.so.9")) and os.path.exists(libcuda):
+    config.available_features.add("cudnn")
+config.substitutions += [(r"%\{cudnn\}", cudnn), (r"%\{libcuda\}", libcuda)]
 if has_device():
     config.available_features.add("gpu")
 if shutil.which("g++") and shutil.which("setarch"):

@@ -40,10 +40,12 @@ GroupShape mlir::fsdp::cost::shapeOf(llvm::ArrayRef<int64_t> group, const Machin
   GroupShape shape;
   for (const Link &link : machine.links) {
     std::map<int64_t, int64_t> blocks;
-    int64_t most = 0;
     for (int64_t rank : group)
-      most = std::max(most, ++blocks[link.ranks ? rank / link.ranks : 0]);
-    shape.perLevel.push_back(most);
+      ++blocks[link.ranks ? rank / link.ranks : 0];
+    shape.perLevel.push_back(blocks.empty() ? 0
+                                            : llvm::min_element(blocks, [](auto &one, auto &other) {
+                                                return one.second < other.second;
+                                              })->second);
   }
   // A machine that is too small for the group is refused earlier (findMachine).
   if (!shape.perLevel.empty())

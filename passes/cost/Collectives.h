@@ -14,15 +14,15 @@ namespace mlir::fsdp::cost {
 
 /// The positions of a group's ranks in the levels of a machine.
 struct GroupShape {
-  /// For each level of the links, the most ranks of the group in one of its blocks; the last is the
-  /// number of ranks.
+  /// For each level of the links, the fewest ranks of the group in a block that has some: what the
+  /// block takes from others passes the links of these. The last is the number of ranks.
   std::vector<int64_t> perLevel;
 
   int64_t ranks() const { return perLevel.empty() ? 1 : perLevel.back(); }
 };
 
-/// The shape of the group of the ranks `group`, and of the slowest of several groups: those that
-/// have most ranks in a block cross fewer of its borders, so per level the least counts.
+/// The shape of the group of the ranks `group`, and of the slowest of several groups: per level,
+/// the block with the fewest ranks counts.
 GroupShape shapeOf(llvm::ArrayRef<int64_t> group, const Machine &machine);
 GroupShape slowerOf(const GroupShape &one, const GroupShape &other);
 

@@ -62,15 +62,35 @@ static ModelWork countModelWork(const ScheduleProblem &schedule, int index) {
   return evaluation.flops > train.flops ? evaluation : train;
 }
 
+/// The part of the samples that ranks and microbatches compute that are the step's, not padding.
+static double countRealSamples(const ScheduleProblem &schedule) {
+  for (const auto &program : schedule.launches)
+    for (const auto &segment : program)
+      for (LaunchOp launch : segment)
+        for (InputOp input : launch.getBody().getOps<InputOp>()) {
+          if (!input.getGlobalBatch())
+            continue;
+          int64_t computed =
+              cast<RankedTensorType>(input.getType()).getDimSize(input.getSampleDim()) *
+              input.getMicrobatches().value_or(1);
+          const MeshAttr mesh = getMesh(input);
+          for (StringAttr axis : input.getOverAttr().getAsRange<StringAttr>())
+            computed *= mesh.getAxisSize(axis);
+          return static_cast<double>(*input.getGlobalBatch()) / static_cast<double>(computed);
+        }
+  return 1;
+}
+
 ModelWork mlir::fsdp::countModelWork(const ScheduleProblem &schedule) {
   // Every program has as many ranks as another.
   const int count = static_cast<int>(schedule.programs.size());
+  const double share = countRealSamples(schedule) / count;
   ModelWork mean;
   for (int index = 0; index < count; ++index) {
     const ModelWork work = ::countModelWork(schedule, index);
-    mean.flops += work.flops / count;
+    mean.flops += work.flops * share;
     for (const auto &[type, flops] : work.ofType)
-      mean.ofType[type] += flops / count;
+      mean.ofType[type] += flops * share;
   }
   return mean;
 }

@@ -19,7 +19,8 @@ namespace mlir::fsdp {
 
 /// The products of a training step: flops of one rank or, if programs differ, the mean of all.
 struct ModelWork {
-  /// Three times the flops of forward: the work of the model, without recomputation.
+  /// Three times the flops of forward: the work of the model, without recomputation and without
+  /// samples that pad microbatches.
   double flops = 0;
   std::map<std::string, double> ofType; ///< the same by the type of the operands
   /// Seconds for them at the rates of the machine's data sheet; 0 without products.

@@ -12,6 +12,7 @@
 #include "base/OutputPath.h"
 #include "runtime/device/InputSource.h"
 #include "runtime/device/Work.h"
+#include "runtime/execution/AttentionLibrary.h"
 #include "runtime/job/Job.h"
 #include "runtime/program/Program.h"
 
@@ -89,6 +90,8 @@ public:
   virtual int threads() const { return 0; }
   /// Describes how collectives are performed: "all-gathers by copy engines". May be empty.
   virtual std::string collectives() const { return ""; }
+  /// The library that computes attention, if one does.
+  virtual AttentionLibrary attentionLibrary() const { return {}; }
 
 protected:
   explicit Device(Job &job) : job_(job) {}

@@ -11,6 +11,8 @@
 #include "runtime/train/Batches.h"
 #include "runtime/train/ModelChange.h"
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <cerrno>
 #include <climits>
@@ -232,6 +234,18 @@ bool RunCheckpoints::resume() {
   return false;
 }
 
+/// The library that computed attention in the run that wrote a checkpoint; empty: none did.
+static std::string attentionOf(const CheckpointManifest &manifest) {
+  if (manifest.runs.empty())
+    return "";
+  const auto run = nlohmann::json::parse(manifest.runs.back(), nullptr, /*allow_exceptions=*/false);
+  return run.is_object() ? run.value("attention", "") : "";
+}
+
+static std::string attentionBy(const std::string &library) {
+  return library.empty() ? "the program's own kernels" : library;
+}
+
 void RunCheckpoints::continueFrom(const Checkpoint &checkpoint) {
   from = checkpoint.manifest();
   resumed = checkpoint.name();
@@ -272,6 +286,11 @@ void RunCheckpoints::continueFrom(const Checkpoint &checkpoint) {
     return;
   std::fprintf(options.generation ? stderr : stdout, "resumed from %s, step %lld\n", name.c_str(),
                static_cast<long long>(from.step));
+  if (const std::string before = attentionOf(from), now = device.attentionLibrary().name;
+      before != now)
+    std::fprintf(options.generation ? stderr : stdout,
+                 "attention by %s; the checkpoint was written with that of %s\n",
+                 attentionBy(now).c_str(), printable(attentionBy(before)).c_str());
   for (const std::string &altered : alteredExtras(checkpoint.name(), from))
     std::fprintf(stderr,
                  "%s: warning: %s; training continues without it, but programs that load the "

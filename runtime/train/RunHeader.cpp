@@ -151,6 +151,9 @@ std::string RunHeader::text() const {
     text += "  " + libraries;
   if (!collectives.empty())
     text += "\n" + collectives;
+  if (!attention.name.empty())
+    text += "\nattention by " + attention.name +
+            (attention.workspace.empty() ? "" : ", scratch memory " + attention.workspace);
   text += "\n";
   text += describeData();
   return text + describeDrawn(drawn);
@@ -230,6 +233,8 @@ std::string RunHeader::record() const {
   run["libraries"] = libraries;
   if (!collectives.empty())
     run["collectives"] = collectives;
+  if (!attention.name.empty())
+    run["attention"] = attention.name;
   run["digest"] = digestText(digestOf(program));
   run["model_digest"] = program.modelDigest;
   run["compiler"] = *program.compilation ? Json::parse(program.compilation) : Json::object();

@@ -3,6 +3,7 @@
 #ifndef FSDP_RUNTIME_TRAIN_RUNHEADER_H
 #define FSDP_RUNTIME_TRAIN_RUNHEADER_H
 
+#include "runtime/execution/AttentionLibrary.h"
 #include "runtime/train/CheckpointManifest.h"
 #include "runtime/train/CommandLine.h"
 #include "runtime/train/Hyperparameters.h"
@@ -34,6 +35,7 @@ struct RunHeader {
   RunData data = {};
   /// Of each of several sources of `data`, by the end of the run.
   std::vector<double> epochs = {};
+  AttentionLibrary attention = {};
 
   /// The number of trained and frozen elements of all parameters.
   std::int64_t parameters() const;

@@ -15,7 +15,6 @@
 #include "runtime/train/Exports.h"
 #include "runtime/train/Hyperparameters.h"
 #include "runtime/train/Log.h"
-#include "runtime/train/LogFile.h"
 #include "runtime/train/ParameterNames.h"
 #include "runtime/train/Prints.h"
 #include "runtime/train/RunCheckpoints.h"
@@ -513,7 +512,8 @@ private:
             sources.weights && checkpoints.folder().empty() ? sources.weights->drawn()
                                                             : std::vector<std::string>(),
             sources.files,
-            epochs()};
+            epochs(),
+            device->attentionLibrary()};
   }
 
   void printHeader() {

@@ -301,7 +301,7 @@ std::string PlanChooser::explain() {
   if (estimates || tried < possible)
     text += std::to_string(tried) +
             (estimates ? " were estimated, and of these " : " were compiled, and of these ");
-  text += fits() ? "within the limit this is the fastest"
+  text += fits() ? "this is the fastest within the limit"
                  : "none fits the limit, and this is the smallest";
   text += " on " + machine.name + ", " + milliseconds(costs->step);
   if (!others.empty())

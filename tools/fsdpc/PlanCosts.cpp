@@ -24,8 +24,10 @@ std::string milliseconds(double seconds) {
 
 std::string explainTimes(const PlanCosts &plan, const PlanCosts &best) {
   std::vector<std::string> parts;
+  auto idle = [](const PlanCosts &costs) { return costs.step - costs.computing - costs.exposed; };
   for (auto [more, what] : {std::pair(plan.exposed - best.exposed, " more exposed"),
-                            {plan.computing - best.computing, " more computing"}})
+                            {plan.computing - best.computing, " more computing"},
+                            {idle(plan) - idle(best), " more idle"}})
     if (more > 1e-3 * best.step)
       parts.push_back(milliseconds(more) + what);
   return llvm::join(parts, ", ");

@@ -32,8 +32,8 @@ bool isBetter(const PlanCosts &one, const PlanCosts &other, int64_t limit);
 
 /// "3.1 ms"
 std::string milliseconds(double seconds);
-/// "4.1 ms more exposed, 3 ms more computing": why `plan` is slower than `best`; empty where it is
-/// neither.
+/// "4.1 ms more exposed, 3 ms more computing, 1 ms more idle", of which those that matter: why
+/// `plan` is slower than `best`; empty where it is not.
 std::string explainTimes(const PlanCosts &plan, const PlanCosts &best);
 
 } // namespace fsdpc

@@ -19,6 +19,8 @@ namespace fsdpc {
 /// take about a second.
 static constexpr size_t kEstimatedStages = 48;
 static constexpr int64_t kStageWork = 240'000;
+/// The most estimates that are compiled, whatever the work, to put an exact plan first.
+static constexpr int kConfirmed = 2;
 
 namespace {
 /// A mesh with stages and a number of microbatches, and how long a step takes, about.
@@ -64,6 +66,7 @@ private:
   bool canCompile(const RankedPlan &plan) const;
   void keep(const std::optional<RankedPlan> &plan);
   void confirm();
+  void confirmFirst();
   void refineDepths();
 
   PlanModel &model;
@@ -180,7 +183,8 @@ std::vector<RankedPlan> PlanSearch::rank(PlanSpec spec, llvm::ArrayRef<int64_t> 
   std::vector<RankedPlan> plans;
   for (const RankedPlan &whole : entry->second) {
     spec.prefetch = whole.spec.prefetch;
-    if (std::optional<PlanCosts> costs = estimateStages(spec, whole, totals.units, model.blocks))
+    if (std::optional<PlanCosts> costs = estimateStages(
+            spec, whole, totals.units, model.blocks, timeTransfers(spec, options, totals, machine)))
       plans.push_back({*costs, spec});
   }
   return plans;
@@ -325,7 +329,8 @@ void PlanSearch::searchRanked() {
 
 /// Meshes with stages and their microbatches, the most promising first: as if computation took as
 /// long as in the fastest plan without stages, or without what that plan recomputes, at most a
-/// third of forward and backward, and communication as long as its lower bound. Without those that
+/// third of forward and backward, transfers between stages what they take, and other communication
+/// its lower bound. Without those that
 /// this excludes.
 std::vector<StagedLayout> PlanSearch::orderStaged() {
   double flops = 0; // of forward
@@ -339,13 +344,14 @@ std::vector<StagedLayout> PlanSearch::orderStaged() {
     if (spec.hasStages())
       for (int64_t accumulate : microbatchesOf(spec)) {
         spec.accumulate = accumulate;
-        double idle = HUGE_VAL;
+        const StageTransfers transfers = timeTransfers(spec, options, totals, machine);
+        double seconds = HUGE_VAL;
         for (const std::string &schedule : schedules) {
           spec.schedule = schedule;
-          idle = std::min(idle, idleOf(spec));
+          seconds = std::min(seconds, timePipeline(spec, computing, transfers));
         }
         spec.schedule.clear();
-        const double seconds = std::max(boundTime(spec), computing * (1 + idle));
+        seconds = std::max(boundTime(spec), seconds);
         if (const int64_t memory = boundMemory(spec, options, totals); memory > result.limit)
           result.bounded.push_back({spec, memory, 0});
         else if (seconds <= threshold())
@@ -435,6 +441,24 @@ void PlanSearch::confirm() {
   llvm::append_range(result.losing, rest);
 }
 
+/// Compiles the first plan if it is an estimate. If others are faster by their estimates then, the
+/// first of these too; after that the fastest exact plan is first, and estimates follow it.
+void PlanSearch::confirmFirst() {
+  std::vector<RankedPlan> &best = result.best;
+  auto isExact = [](const RankedPlan &plan) { return plan.exact; };
+  for (int compiled = 0; !best.empty() && !best.front().exact; ++compiled) {
+    auto exact = llvm::find_if(best, isExact);
+    if (compiled >= kConfirmed && exact != best.end()) {
+      std::rotate(best.begin(), exact, std::next(exact));
+      return;
+    }
+    const RankedPlan first = best.front();
+    best.erase(best.begin());
+    keep(compile(model, first));
+    llvm::stable_sort(best, isFaster);
+  }
+}
+
 /// Tries the depths that were not ranked with the fastest plan: all, or of estimated plans those
 /// that are faster by their estimates, until one is.
 void PlanSearch::refineDepths() {
@@ -498,6 +522,7 @@ PlanSearchResult PlanSearch::run() {
   llvm::stable_sort(fitting, isFaster);
   confirm();
   llvm::stable_sort(result.best, isFaster);
+  confirmFirst();
   refineDepths();
   llvm::stable_sort(result.tooLarge, [](const RankedPlan &one, const RankedPlan &other) {
     return one.arena < other.arena;

@@ -28,8 +28,9 @@ struct BoundedPlan {
 };
 
 struct PlanSearchResult {
-  /// At most PlanRequest::best that fit, the fastest first; all exact, but for pipelines of large
-  /// models, which take long to compile, if the request takes estimates.
+  /// At most PlanRequest::best that fit, the fastest exact one first, then the fastest. All are
+  /// exact, but for pipelines of large models, which take long to compile, if the request takes
+  /// estimates.
   std::vector<RankedPlan> best;
   std::vector<RankedPlan> losing;   ///< others that fit, the fastest first
   std::vector<RankedPlan> tooLarge; ///< the smallest excess first

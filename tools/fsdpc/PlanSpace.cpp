@@ -218,7 +218,7 @@ static std::vector<PlanSpec> findWhole(int64_t devices, const PlanRequest &reque
                                        const ir::cost::Machine &machine) {
   std::vector<PlanSpec> layouts;
   const int64_t inner = machine.links.empty() ? 0 : machine.links.front().ranks;
-  const int64_t node = inner ? std::min(inner, devices) : devices;
+  const int64_t node = inner ? std::min(inner, request.devices) : request.devices;
   auto add = [&](int64_t data, int64_t fsdp, int64_t context, int64_t tensor) {
     PlanSpec plan;
     for (auto [name, size] :
@@ -401,6 +401,33 @@ double boundCommunication(const PlanSpec &plan, const Options &options, const Mo
   return std::max(
       ir::cost::timeOf("all_gather", gathers * parameters, shape, machine).seconds,
       ir::cost::timeOf("reduce_scatter", reductions * gradients, shape, machine).seconds);
+}
+
+StageTransfers timeTransfers(const PlanSpec &plan, const Options &options, const ModelTotals &model,
+                             const ir::cost::Machine &machine) {
+  std::vector<double> bytes;
+  for (const UnitWork &unit : llvm::ArrayRef(model.units).drop_back())
+    bytes.push_back(unit.passedOn);
+  if (bytes.empty())
+    return {};
+  std::nth_element(bytes.begin(), bytes.begin() + bytes.size() / 2, bytes.end());
+  const bool splitsSequence = options.pipeline.sequenceParallel != "off";
+  const int64_t parts = plan.batchShards() * plan.sizeOf(kContext) * plan.accumulate *
+                        (splitsSequence ? plan.sizeOf(kTensor) : 1);
+  int64_t stride = 1; // the axis of stages is outermost
+  for (const auto &[axis, size] : plan.withoutStages().mesh)
+    stride *= size;
+  StageTransfers transfers;
+  for (int64_t stage = 0; stage + 1 < plan.stageRanks(); ++stage) {
+    const double seconds =
+        ir::cost::timeOf("send", bytes[bytes.size() / 2] / static_cast<double>(parts),
+                         ir::cost::shapeOf({stage * stride, (stage + 1) * stride}, machine),
+                         machine)
+            .seconds;
+    transfers.sum += seconds;
+    transfers.slowest = std::max(transfers.slowest, seconds);
+  }
+  return transfers;
 }
 
 } // namespace fsdpc

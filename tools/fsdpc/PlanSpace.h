@@ -103,6 +103,13 @@ int64_t boundMemory(const PlanSpec &plan, const Options &options, const ModelTot
 /// over the links of the group. In seconds.
 double boundCommunication(const PlanSpec &plan, const Options &options, const ModelTotals &model,
                           const mlir::fsdp::cost::Machine &machine);
+/// The seconds of the transfers that take a microbatch from each stage's ranks to the next one's.
+struct StageTransfers {
+  double sum = 0, slowest = 0;
+};
+/// Of a plan with stages, as long as for the median of what the units pass on.
+StageTransfers timeTransfers(const PlanSpec &plan, const Options &options, const ModelTotals &model,
+                             const mlir::fsdp::cost::Machine &machine);
 
 } // namespace fsdpc
 

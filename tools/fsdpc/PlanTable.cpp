@@ -33,6 +33,10 @@ struct Loser {
 static std::string explainSlower(const RankedPlan &plan, const RankedPlan &best) {
   std::string text;
   llvm::raw_string_ostream os(text);
+  if (plan.step < best.step) { // an estimate: the best plan is exact
+    os << llvm::format("%.3g %% faster by its estimate", (best.step / plan.step - 1) * 100);
+    return text;
+  }
   os << llvm::format("%.3g %% slower", (plan.step / best.step - 1) * 100);
   if (const std::string times = explainTimes(plan, best); !times.empty())
     os << ": " << times;

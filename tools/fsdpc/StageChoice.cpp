@@ -23,15 +23,62 @@ namespace ir = mlir::fsdp;
 
 namespace fsdpc {
 
-/// The runs of the units of the configured `model`.
-static SmallVector<ir::UnitRun> findRuns(ModuleOp model, const Options &options) {
+/// Of each run, the bytes of the values that it or an earlier one computes from inputs and a later
+/// one uses.
+static std::vector<double> countPassedOn(ir::StepOp step, llvm::ArrayRef<ir::UnitRun> runs) {
+  llvm::DenseMap<Operation *, size_t> runOf;
+  for (auto [index, run] : llvm::enumerate(runs))
+    for (Operation *op : run.ops)
+      runOf[op] = index;
+  llvm::DenseMap<Value, Value> sourceOf; // of constraints, which compute nothing
+  auto source = [&](Value value) { return sourceOf.lookup_or(value, value); };
+  llvm::DenseMap<Value, std::pair<size_t, size_t>> lives; // the runs that compute and last use it
+  llvm::DenseSet<Value> fromInputs;
+  for (Operation &op : step.getBody().front()) {
+    bool usesInput = isa<ir::InputOp>(op);
+    auto run = runOf.find(&op);
+    op.walk([&](Operation *inner) {
+      for (Value operand : inner->getOperands()) {
+        usesInput |= fromInputs.contains(source(operand));
+        if (auto life = lives.find(source(operand)); life != lives.end() && run != runOf.end())
+          life->second.second = std::max(life->second.second, run->second);
+      }
+    });
+    for (Value result : op.getResults()) {
+      if (isa<ir::ConstraintOp>(op))
+        sourceOf[result] = source(op.getOperand(0));
+      else if (usesInput)
+        fromInputs.insert(result);
+      if (usesInput && run != runOf.end())
+        lives[result] = {run->second, run->second};
+    }
+  }
+  std::vector<double> bytes(runs.size());
+  for (const auto &[value, life] : lives)
+    if (auto type = dyn_cast<RankedTensorType>(value.getType()))
+      for (size_t run = life.first; run < life.second; ++run)
+        bytes[run] +=
+            static_cast<double>(type.getNumElements() * type.getElementTypeBitWidth()) / 8;
+  return bytes;
+}
+
+/// The runs of the units of the configured `model`, without their ops. `passedOn` gets the bytes of
+/// each, if it is asked for.
+static SmallVector<ir::UnitRun> findRuns(ModuleOp model, const Options &options,
+                                         std::vector<double> *passedOn = nullptr) {
   OwningOpRef<ModuleOp> forward(model.clone());
   PassManager manager(forward->getContext());
   manager.enableVerifier(false);
   ir::buildForwardPipeline(manager, options.pipeline);
   if (failed(manager.run(*forward)))
     throw Failure("the model was not compiled");
-  return ir::collectUnitRuns(*forward->getOps<ir::StepOp>().begin());
+  ir::StepOp step = *forward->getOps<ir::StepOp>().begin();
+  SmallVector<ir::UnitRun> runs = ir::collectUnitRuns(step);
+  if (passedOn)
+    *passedOn = countPassedOn(step, runs);
+  for (ir::UnitRun &run : runs)
+    run.ops.clear();
+  return runs;
 }
 
 std::vector<UnitWork> findUnitWork(ModuleOp model, const std::string &name,
@@ -41,9 +88,10 @@ std::vector<UnitWork> findUnitWork(ModuleOp model, const std::string &name,
   ScopedDiagnosticHandler silence(model.getContext(), [](Diagnostic &) { return success(); });
   OwningOpRef<ModuleOp> configured(model.clone());
   SmallVector<ir::UnitRun> runs;
+  std::vector<double> passedOn;
   try {
     configure(*configured, name, {{ir::getStorageAxis().str(), 1}}, options);
-    runs = findRuns(*configured, options);
+    runs = findRuns(*configured, options, &passedOn);
   } catch (const std::runtime_error &) {
     return {}; // the plans of the search are refused for the same reason
   }
@@ -54,10 +102,11 @@ std::vector<UnitWork> findUnitWork(ModuleOp model, const std::string &name,
     elements[param.getUnit()] +=
         static_cast<double>(cast<RankedTensorType>(param.getType()).getNumElements());
   std::vector<UnitWork> units;
-  for (const ir::UnitRun &run : runs) {
+  for (auto [run, bytes] : llvm::zip_equal(runs, passedOn)) {
     const StringRef unit = run.unit.getValue();
     const auto own = static_cast<double>(run.flops);
-    units.push_back({unit.str(), own, elements[unit] * (flops[unit] > 0 ? own / flops[unit] : 1)});
+    units.push_back(
+        {unit.str(), own, elements[unit] * (flops[unit] > 0 ? own / flops[unit] : 1), bytes});
   }
   return units;
 }

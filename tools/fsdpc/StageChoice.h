@@ -23,6 +23,8 @@ struct UnitWork {
   std::string unit;
   double flops = 0;    ///< of forward
   double elements = 0; ///< of the parameters of the unit, its share by flops
+  /// Bytes that later units take from this one and those before, of all samples of a step.
+  double passedOn = 0;
 };
 
 /// The runs of the units of `model`, which is not configured; none where it has no stages: it is

@@ -18,12 +18,29 @@ static PipelineSchedule scheduleOf(const PlanSpec &plan) {
   return schedule;
 }
 
-double idleOf(const PlanSpec &plan) {
+double timePipeline(const PlanSpec &plan, double computing, const StageTransfers &transfers) {
   const PipelineSchedule schedule = scheduleOf(plan);
-  const double fill = static_cast<double>(plan.stageRanks() - 1) /
-                      static_cast<double>(plan.accumulate * schedule.chunks);
-  // Of forward, cotangents and gradients of weights, equally long, the last fill the gaps.
-  return schedule.kind == PipelineSchedule::Kind::zeroBubble ? fill / 3 : fill;
+  const auto ranks = static_cast<double>(plan.stageRanks()),
+             count = static_cast<double>(plan.accumulate),
+             chunks = static_cast<double>(schedule.chunks);
+  const double own = computing / count;
+  double fill = (ranks - 1) / chunks * own, inFlight = 0;
+  switch (schedule.kind) {
+  case PipelineSchedule::Kind::gpipe: // all are
+    break;
+  case PipelineSchedule::Kind::oneForwardOneBackward: // P
+    inFlight = own + 2 * transfers.sum / ranks;
+    break;
+  case PipelineSchedule::Kind::zeroBubble: // P, until the cotangents are computed
+    fill /= 3;
+    inFlight = 2 * own / 3 + 2 * transfers.sum / ranks;
+    break;
+  case PipelineSchedule::Kind::interleaved: // of all stages of a rank together, P (V + 1)
+    inFlight = own / 2 + chunks * transfers.sum / (ranks - 1);
+    break;
+  }
+  return count * std::max({own, 2 * chunks * transfers.slowest, inFlight}) + fill +
+         2 * transfers.sum;
 }
 
 /// The most microbatches whose activations the first or the last rank keeps, each of all of its
@@ -84,7 +101,8 @@ static double largestShare(llvm::ArrayRef<double> costs, llvm::ArrayRef<int64_t>
 }
 
 std::optional<PlanCosts> estimateStages(PlanSpec &plan, const PlanCosts &whole,
-                                        llvm::ArrayRef<UnitWork> units, int64_t blocks) {
+                                        llvm::ArrayRef<UnitWork> units, int64_t blocks,
+                                        const StageTransfers &transfers) {
   const int64_t ranks = plan.stageRanks(), count = plan.countStages();
   const bool isInterleaved = scheduleOf(plan).chunks > 1;
   if (count > static_cast<int64_t>(units.size()) || (isInterleaved && plan.accumulate % ranks != 0))
@@ -112,9 +130,9 @@ std::optional<PlanCosts> estimateStages(PlanSpec &plan, const PlanCosts &whole,
       costs.stored + whole.working +
       std::max(costs.saved, part(whole.saved, time * countKept(plan, /*first=*/false)) + head);
   costs.computing *= time;
-  costs.exposed *= time;
+  costs.step = timePipeline(plan, whole.step * time, transfers);
+  costs.exposed = costs.exposed * time + costs.step - timePipeline(plan, whole.step * time, {});
   costs.modelFlops /= static_cast<double>(ranks);
-  costs.step *= time * (1 + idleOf(plan));
   const double faster = whole.step / costs.step;
   costs.itemsPerSecond *= faster;
   costs.mfu *= faster / static_cast<double>(ranks);

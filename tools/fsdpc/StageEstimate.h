@@ -13,9 +13,16 @@
 
 namespace fsdpc {
 
-/// The time in which a rank of `plan`, which has stages of equal length, waits for the first and
-/// the last microbatch, over the time in which it computes (docs/pipeline.md, Schedules).
-double idleOf(const PlanSpec &plan);
+/// Seconds of a step of `plan`, which has stages: the rank that computes longest does so for
+/// `computing`. Forward, cotangents and gradients of weights are taken to be equally long. Of P
+/// ranks, K microbatches and V stages of a rank (docs/cost-model.md, Pipelines):
+///
+///   the first and the last microbatch: (P-1)/V of computing/K, a third of it with `zb`, and all
+///   transfers forth and back
+///   each microbatch, the longest of three: its computation; its 2 V transfers, which share a link;
+///   and what the microbatches in flight allow, the time from a forward to its backward over their
+///   number (Little's law)
+double timePipeline(const PlanSpec &plan, double computing, const StageTransfers &transfers);
 
 /// The seconds of each unit in a step of `whole`: of an estimate, each of the `blocks` equal units
 /// takes what one more block takes, and the other units share the rest by flops; else all do.
@@ -26,7 +33,8 @@ std::vector<double> timeUnits(const PlanCosts &whole, llvm::ArrayRef<UnitWork> u
 /// if these are more than shares of flops. Nothing where the schedule does not suit the
 /// microbatches, or there are fewer units than stages.
 std::optional<PlanCosts> estimateStages(PlanSpec &plan, const PlanCosts &whole,
-                                        llvm::ArrayRef<UnitWork> units, int64_t blocks);
+                                        llvm::ArrayRef<UnitWork> units, int64_t blocks,
+                                        const StageTransfers &transfers);
 
 } // namespace fsdpc
 

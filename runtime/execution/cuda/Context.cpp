@@ -4,7 +4,9 @@
 #include "runtime/comm/cuda/NcclCollectives.h"
 #include "runtime/device/IndexRange.h"
 #include "runtime/execution/Device.h"
+#include "runtime/execution/cuda/AttentionChoice.h"
 #include "runtime/execution/cuda/InputStaging.h"
+#include "runtime/kernels/cuda/CudnnAttention.h"
 #include "runtime/kernels/cuda/Matmul.h"
 
 #include <algorithm>
@@ -83,6 +85,8 @@ Context::Context(Job &job, const Program &program)
     for (cudaEvent_t *event : eventsOf(workspace.copies))
       FSDP_CHECK(*this, cudaEventCreateWithFlags(event, cudaEventDisableTiming));
   }
+  at("prepare attention");
+  prepareCudnn(device);
   at("connect the communicators");
   collectives_->setUp(control_);
   FSDP_CHECK(*this, cudaDeviceSynchronize());
@@ -98,6 +102,7 @@ Context::~Context() {
     static_cast<void>(collectives_.release());
     new std::deque<StreamWorkspace>(std::move(workspaces_));
     new std::shared_ptr<Blas>(std::move(blas_));
+    new std::shared_ptr<CudnnAttention>(std::move(cudnn_));
     return;
   }
   cudaDeviceSynchronize();
@@ -138,6 +143,76 @@ Blas &Context::blas() {
   if (!blas_)
     blas_ = std::make_shared<Blas>();
   return *blas_;
+}
+
+//===----------------------------------------------------------------------===//
+// Attention by cuDNN
+//===----------------------------------------------------------------------===//
+
+/// Looks through all segments for attention, so that what cuDNN does not compute is found, and the
+/// scratch memory allocated, before anything is enqueued.
+void Context::prepareCudnn(int device) {
+  if (chooseCudnn(world()) == 0)
+    return;
+  int major = 0, minor = 0;
+  FSDP_CHECK(*this, cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
+  FSDP_CHECK(*this, cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device));
+  cudnn_ = std::make_shared<CudnnAttention>(device, major, minor);
+  attentionBytes_.assign(streams_.size(), 0);
+  isPreparing_ = true;
+  for (const Segment &segment : program_.segments)
+    segment.run(*this);
+  isPreparing_ = false;
+  std::size_t needed = 0, free = 0, total = 0;
+  for (std::size_t bytes : attentionBytes_)
+    needed += bytes;
+  FSDP_CHECK(*this, cudaMemGetInfo(&free, &total));
+  const std::size_t ranks = sharesDevice() ? static_cast<std::size_t>(worldSize()) : 1;
+  if (sharesDevice())
+    world().barrier(); // before another rank allocates its own
+  if (ranks * needed > free)
+    throw Error(
+        format("cuDNN's attention needs %zu bytes of scratch memory%s, got %zu free bytes "
+               "beside the arena: compile with a smaller batch or more ranks, install cuDNN "
+               "9.25 or later, whose gradient needs less, or unset FSDP_ATTENTION",
+               ranks * needed, ranks > 1 ? format(" for %zu ranks", ranks).c_str() : "", free))
+        .byAll();
+  for (std::size_t i = 0; i < streams_.size(); ++i) {
+    void *memory = nullptr;
+    FSDP_CHECK(*this, workspaces_[i].reserve(attentionBytes_[i], memory));
+  }
+}
+
+void Context::prepareAttention(int stream, const char *action, const AttentionShape &shape,
+                               bool isGradient) {
+  try {
+    std::size_t &bytes = attentionBytes_[static_cast<std::size_t>(stream)];
+    bytes = std::max(bytes, cudnn_->prepare(shape, isGradient));
+  } catch (const Error &error) {
+    throw error.at(rank(), action);
+  }
+}
+
+void Context::prepareOther(const char *action, const char *kind) const {
+  for (const char *own : {"attention", "attention_grad", "biased_attention",
+                          "biased_attention_grad", "attention_bias_grad"})
+    if (std::strcmp(kind, own) == 0)
+      throw Error(
+          "FSDP_ATTENTION=cudnn got attention that is not passed to cuDNN: it is in f32, of "
+          "documents or with a bias; unset it to use this program's own kernels")
+          .at(rank(), action);
+}
+
+AttentionLibrary Context::attentionLibrary() const {
+  if (!cudnn_)
+    return {};
+  AttentionLibrary library{"cuDNN " + cudnn_->version(), ""};
+  for (std::size_t i = 0; i < attentionBytes_.size(); ++i)
+    if (attentionBytes_[i])
+      library.workspace +=
+          format("%s%zu bytes on stream '%s'", library.workspace.empty() ? "" : ", ",
+                 attentionBytes_[i], program_.streams[i]);
+  return library;
 }
 
 const void *Context::staged(int input) { return staging_->next(input); }

@@ -12,8 +12,10 @@
 #include "runtime/device/InputSource.h"
 #include "runtime/device/cuda/LaunchWork.h"
 #include "runtime/device/cuda/StreamWorkspace.h"
+#include "runtime/execution/AttentionLibrary.h"
 #include "runtime/job/Job.h"
 #include "runtime/program/ArenaSpan.h"
+#include "runtime/program/KernelArguments.h"
 #include "runtime/program/Program.h"
 
 #include <cublasLt.h>
@@ -31,6 +33,7 @@ namespace fsdp::rt {
 
 class Blas;
 class Collectives;
+class CudnnAttention;
 class InputStaging;
 class Monitor;
 
@@ -74,6 +77,19 @@ public:
   Comm comm(int index, int stream);
   /// cuBLASLt on this device, created by the first call (Matmul.cpp).
   Blas &blas();
+
+  /// The cuDNN that computes attention in bf16; null: the program's own kernels do.
+  CudnnAttention *cudnn() const { return cudnn_.get(); }
+  /// Segments are only looked through for attention: their actions enqueue nothing.
+  bool isPreparing() const { return isPreparing_; }
+  /// Prepares the kernel of an action that is attention by cuDNN.
+  void prepareAttention(int stream, const char *action, const AttentionShape &shape,
+                        bool isGradient);
+  /// Any other action while preparing. Error: attention in a form that is not passed to cuDNN.
+  void prepareOther(const char *action, const char *kind) const;
+  /// "cuDNN 9.28.0", and its scratch memory: "12345 bytes on stream 'compute'"; both empty without
+  /// cuDNN.
+  AttentionLibrary attentionLibrary() const;
 
   /// Pinned host memory for output `slot` of the plan, read after awaitOutputs().
   float *output(int slot) { return outputs_ + slot; }
@@ -144,6 +160,7 @@ private:
   /// Whether all ranks are on one device.
   bool sharesDevice() const { return job_.options().transport == Transport::Loopback; }
   void requireMemory(int device);
+  void prepareCudnn(int device);
   void awaitFault();
   void awaitCopiesFrom(int place);
   void traceNext(const char *name);
@@ -166,6 +183,9 @@ private:
               *fault_ = nullptr;                   ///< on the device; as of the last synchronize()
   mutable std::deque<StreamWorkspace> workspaces_; ///< one for each stream
   std::shared_ptr<Blas> blas_;
+  std::shared_ptr<CudnnAttention> cudnn_;
+  bool isPreparing_ = false;
+  std::vector<std::size_t> attentionBytes_; ///< scratch memory of cuDNN's attention, by stream
   std::unique_ptr<InputStaging> staging_;
   std::unique_ptr<Collectives> collectives_;
   std::vector<CollectiveBackend *> comms_; ///< those created so far

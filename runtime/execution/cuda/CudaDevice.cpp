@@ -241,6 +241,7 @@ public:
   std::size_t workspaceBytes() const override { return c.workspaceBytes(); }
   std::optional<std::size_t> libraryBytes() const override { return c.libraryBytes(); }
   std::string collectives() const override { return c.describeCollectives(); }
+  AttentionLibrary attentionLibrary() const override { return c.attentionLibrary(); }
 
 private:
   /// Performs `action`; errors are attributed to the action enqueued last.

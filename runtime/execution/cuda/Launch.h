@@ -68,6 +68,8 @@ void launchNow(Context &c, int stream, ActionName name, Reads<R...> read, Writes
 template <class... R, class... W, class Kernel>
 void launch(Context &c, int stream, ActionName name, Reads<R...> read, Writes<W...> written,
             const Kernel &kernel, Work work = {}) {
+  if (__builtin_expect(c.isPreparing(), 0))
+    return c.prepareOther(name.text, work.kind);
   if (HeldReceives &held = c.heldReceives(); !held.isEmpty())
     held.release(c.stream(stream));
   detail::launchNow(c, stream, name, read, written, kernel, work);
@@ -76,6 +78,8 @@ void launch(Context &c, int stream, ActionName name, Reads<R...> read, Writes<W.
 /// `event` now denotes everything enqueued on `stream` so far.
 inline void record(Context &c, int stream, int event, const char *file = __builtin_FILE(),
                    int line = __builtin_LINE()) {
+  if (__builtin_expect(c.isPreparing(), 0))
+    return;
   const cudaStream_t on = c.at("record").stream(stream);
   noteWork({nullptr}); // takes no time: no trace shows it
   noteEvent(c.event(event));
@@ -89,6 +93,8 @@ inline void record(Context &c, int stream, int event, const char *file = __built
 /// Later work on `stream` starts after the latest record of `event` enqueued before this call.
 inline void wait(Context &c, int stream, int event, const char *file = __builtin_FILE(),
                  int line = __builtin_LINE()) {
+  if (__builtin_expect(c.isPreparing(), 0))
+    return;
   const cudaStream_t on = c.at("wait").stream(stream);
   noteWork({"wait"});
   noteEvent(c.event(event));
@@ -100,6 +106,8 @@ inline void wait(Context &c, int stream, int event, const char *file = __builtin
 template <class... R, class... W, class Body>
 void launchCollective(Context &c, int stream, ActionName name, const char *kind, int over,
                       Reads<R...> read, Writes<W...> written, const Body &body) {
+  if (__builtin_expect(c.isPreparing(), 0))
+    return;
   const auto call = [&](auto... p) { return body(c.comm(over, stream), p...); };
   if (std::strcmp(kind, "receive") == 0) // may be held behind others
     detail::launchNow(c, stream, name, read, written, call, Work{kind});
@@ -179,6 +187,8 @@ void gemm(Context &c, int stream, ActionName name, const Gemm &product, Reads<In
 template <class In, class... R, class Out, class... W, class Loops, class Rest>
 void gemm(Context &c, int stream, ActionName name, const Gemm &product, Reads<In, In, R...> read,
           Writes<Out, W...> written, const ProductEpilogue<Loops, Rest> &epilogue) {
+  if (__builtin_expect(c.isPreparing(), 0))
+    return;
   const auto operand = [&](int number) -> const void * {
     return number < 0 ? nullptr
                       : c.base() + read.ranges[2 + static_cast<std::size_t>(number)].offset;

@@ -9,10 +9,10 @@
 // in 8 groups, 8192 positions 1.14 ms, floor 0.56 ms (PyTorch's: 154 us, 0.90 ms). Tried without
 // gain: the next block's scores multiplied while this block's are weighed.
 //
-// cuDNN's attention is the alternative for bf16. It is not used because its 9.19 has no causal mask
-// in the unified node (9.21 has), so that the composite graph would be needed; because neither its
-// order of sums in the backward pass nor its availability is ours; and because these sources run
-// under the emulator, where each number is compared with the CPU's.
+// cuDNN's attention is the alternative for bf16, used where a run asks for it (FSDP_ATTENTION,
+// CudnnGraph.h). These kernels are the default because they need neither a library nor scratch
+// memory that is known at run time only, and because they run under the emulator, where each
+// number is compared with the CPU's.
 //
 //===----------------------------------------------------------------------===//
 

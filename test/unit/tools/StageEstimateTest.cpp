@@ -30,9 +30,30 @@ std::vector<UnitWork> unitsOf(int64_t blocks, double head) {
 TEST(StageEstimateTest, IdleTimeIsThatOfTheSchedule) {
   for (auto [schedule, share] :
        {std::pair("gpipe", 0.273), {"1f1b", 0.273}, {"interleaved:2", 0.158}, {"zb", 0.111}}) {
-    const double idle = idleOf(pipeline(schedule, 4, 8));
+    const double idle = timePipeline(pipeline(schedule, 4, 8), 1, {}) - 1;
     EXPECT_NEAR(idle / (1 + idle), share, 5e-4) << schedule;
   }
+}
+
+/// P = 4, K = 8, a microbatch computes for 1 s.
+TEST(StageEstimateTest, TransfersAreHiddenAsTheScheduleAllows) {
+  auto time = [](const std::string &schedule, double transfer) {
+    return timePipeline(pipeline(schedule, 4, 8), 8, {3 * transfer, transfer});
+  };
+  // The first and the last microbatch wait for 6 transfers. Of the others only 1f1b waits: it has
+  // as many in flight as there are ranks.
+  EXPECT_NEAR(time("gpipe", 0.1), 8 + 3 + 0.6, 1e-9);
+  EXPECT_NEAR(time("1f1b", 0.1), 8 * (1 + 2 * 0.75 * 0.1) + 3 + 0.6, 1e-9);
+  EXPECT_NEAR(time("zb", 0.1), 8 + 1 + 0.6, 1e-9);
+  EXPECT_NEAR(time("interleaved:2", 0.1), 8 + 1.5 + 0.6, 1e-9);
+  // Longer ones: a third of the computation can hide the two of zb, a half those of interleaved:2.
+  EXPECT_NEAR(time("zb", 0.4), 8 * (2.0 / 3 + 2 * 0.75 * 0.4) + 1 + 2.4, 1e-9);
+  EXPECT_NEAR(time("interleaved:2", 0.25), 8 + 1.5 + 1.5, 1e-9);
+  // The link sends both stages' activations and their gradients.
+  EXPECT_NEAR(time("interleaved:2", 1), 8 * 4 + 1.5 + 6, 1e-9);
+  EXPECT_NEAR(time("gpipe", 1), 8 * 2 + 3 + 6, 1e-9);
+  // One slow transfer of three counts once for each microbatch in flight.
+  EXPECT_NEAR(timePipeline(pipeline("1f1b", 4, 8), 8, {0.4, 0.4}), 8 * 1.2 + 3 + 0.8, 1e-9);
 }
 
 TEST(StageEstimateTest, BlocksTakeWhatOneMoreBlockAdds) {
@@ -65,7 +86,7 @@ TEST(StageEstimateTest, CostsAreThoseOfTheLargestStage) {
   whole.working = 50;
   // Ten blocks of a second each, and a head of two: two stages of six seconds.
   PlanSpec plan = pipeline("1f1b", 2, 4);
-  std::optional<PlanCosts> costs = estimateStages(plan, whole, unitsOf(10, 2), 10);
+  std::optional<PlanCosts> costs = estimateStages(plan, whole, unitsOf(10, 2), 10, {});
   ASSERT_TRUE(costs);
   EXPECT_FALSE(costs->exact);
   EXPECT_EQ(plan.stages, (std::vector<int64_t>{7, 5}));
@@ -78,9 +99,14 @@ TEST(StageEstimateTest, CostsAreThoseOfTheLargestStage) {
   EXPECT_EQ(costs->stored, 330);
   EXPECT_EQ(costs->saved, 200);
   EXPECT_EQ(costs->arena, 330 + 50 + 100 + 150);
+  // A transfer of 1 s: each microbatch waits for one of the two, and the first and last for both.
+  costs = estimateStages(plan, whole, unitsOf(10, 2), 10, {1, 1});
+  ASSERT_TRUE(costs);
+  EXPECT_DOUBLE_EQ(costs->step, 4 * (1.5 + 1) + 1.5 + 2);
+  EXPECT_DOUBLE_EQ(costs->exposed, 4 + 2);
   // With all forwards first it is four microbatches.
   plan = pipeline("gpipe", 2, 4);
-  costs = estimateStages(plan, whole, unitsOf(10, 2), 10);
+  costs = estimateStages(plan, whole, unitsOf(10, 2), 10, {});
   ASSERT_TRUE(costs);
   EXPECT_EQ(costs->arena, 330 + 50 + 400 + 150);
 }
@@ -90,9 +116,9 @@ TEST(StageEstimateTest, SomeSchedulesDoNotSuit) {
   whole.step = 1;
   PlanSpec odd = pipeline("interleaved:2", 2, 3), few = pipeline("interleaved:2", 2, 4),
            fits = pipeline("1f1b", 2, 4);
-  EXPECT_FALSE(estimateStages(odd, whole, unitsOf(8, 1), 0));
-  EXPECT_FALSE(estimateStages(few, whole, unitsOf(1, 1), 0));
-  EXPECT_TRUE(estimateStages(fits, whole, unitsOf(1, 1), 0));
+  EXPECT_FALSE(estimateStages(odd, whole, unitsOf(8, 1), 0, {}));
+  EXPECT_FALSE(estimateStages(few, whole, unitsOf(1, 1), 0, {}));
+  EXPECT_TRUE(estimateStages(fits, whole, unitsOf(1, 1), 0, {}));
   EXPECT_TRUE(fits.stages.empty()); // flops alone: they are timed when the plan is compiled
 }
 

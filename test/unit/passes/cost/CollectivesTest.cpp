@@ -102,8 +102,22 @@ TEST(Collectives, ShapesOfGroups) {
   const Machine machine = twoLevels(4);
   EXPECT_EQ(shapeOf({0, 8, 16, 24}, machine).perLevel, (std::vector<int64_t>{1, 4}));
   EXPECT_EQ(shapeOf({0, 1, 8, 9}, machine).perLevel, (std::vector<int64_t>{2, 4}));
+  // The rank that is alone in its node takes all from others over its own link.
+  EXPECT_EQ(shapeOf({0, 1, 2, 3, 4, 5, 6, 7, 8}, machine).perLevel, (std::vector<int64_t>{1, 9}));
+  EXPECT_EQ(shapeOf({6, 7, 8, 9, 10, 11}, machine).perLevel, (std::vector<int64_t>{2, 6}));
   EXPECT_EQ(slowerOf(shapeOf({0, 1, 2, 3}, machine), shapeOf({6, 7, 8, 9}, machine)).perLevel,
             (std::vector<int64_t>{2, 4}));
+}
+
+TEST(Collectives, NodesThatAreFilledUnevenly) {
+  const Machine machine = twoLevels(2);
+  // 8 and 1 ranks: the last one receives 8/9 of the value through one card. 8 and 4: each of the
+  // four a fourth of 8/12. Not less than that by any algorithm.
+  for (auto [ranks, seconds] : {std::pair(9, 8.0 / 9 / 50), {12, 8.0 / 12 / 4 / 50}}) {
+    const double time = timeOf("all_gather", 1e9, firstRanks(ranks, machine), machine).seconds;
+    EXPECT_GE(time, seconds) << ranks;
+    EXPECT_LE(time, 1.5 * seconds) << ranks; // the other level takes time too
+  }
 }
 
 TEST(Collectives, BandwidthOfAKind) {
