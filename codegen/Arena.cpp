@@ -25,12 +25,6 @@ LogicalResult Arena::readType(Value buffer) {
   return success();
 }
 
-static SmallVector<Value, 8> buffersOf(LaunchOp launch) {
-  SmallVector<Value, 8> buffers(launch.getIns());
-  llvm::append_range(buffers, launch.getOuts());
-  return buffers;
-}
-
 LogicalResult Arena::create() {
   Names names(/*qualified=*/true);
   auto add = [&](Value buffer) {
@@ -48,7 +42,7 @@ LogicalResult Arena::create() {
     }
   for (const Timeline &timeline : program.timelines)
     for (const Action &action : timeline.actions)
-      for (Value buffer : buffersOf(action.launch))
+      for (Value buffer : action.launch.getBuffers())
         if (!isState(buffer) && failed(readType(buffer)))
           return failure();
   return success();
@@ -99,7 +93,7 @@ void Arena::declarePersistent(Writer &writer) const {
 
 void Arena::declare(ArrayRef<Action> actions, StringRef segment, Names &names, Writer &writer) {
   for (const Action &action : actions)
-    for (Value buffer : buffersOf(action.launch)) {
+    for (Value buffer : action.launch.getBuffers()) {
       auto [slice, isNew] = declared.try_emplace(buffer);
       if (!isNew)
         continue;

@@ -2,7 +2,6 @@
 
 #include "codegen/Calls.h"
 #include "dialect/fsdp/CollectiveGroup.h"
-#include "dialect/fsdp/Deferred.h"
 #include "dialect/fsdp/StepStateAccess.h"
 #include "dialect/fsdp/UpdateGroup.h"
 
@@ -320,11 +319,11 @@ void CallFinder::passRest(OptimizerStepOp op) {
     pass("/*scale=*/ArenaSpan<float>{}");
   read(source(op.getOk()));
   read(launch.getStepState());
-  note(isDeferred(op) ? "deferredBadGradient" : "badGradient");
+  note(op.getDeferred() ? "deferredBadGradient" : "badGradient");
 }
 
 static std::string spellDeferred(OptimizerStepOp op) {
-  return std::string("/*deferred=*/") + (isDeferred(op) ? "true" : "false");
+  return std::string("/*deferred=*/") + (op.getDeferred() ? "true" : "false");
 }
 
 static std::string spellStorage(const ScheduledProgram &program, OptimizerStepOp op) {

@@ -31,17 +31,23 @@ LogicalResult HostEmitter::prepare(KernelTable &kernels) {
   const KernelWriter write = [&](LaunchOp launch, bool anonymous) {
     return target->kernel(launch, anonymous);
   };
+  auto makeForm = [&](LaunchOp launch) -> FailureOr<LaunchForm> {
+    FailureOr<Call> call = callFor(program, launch);
+    if (failed(call) || failed(target->check(launch)))
+      return failure();
+    return LaunchForm{launch, std::move(*call)};
+  };
   size_t count = 0;
   for (const Timeline &timeline : program.timelines)
     count += timeline.actions.size();
   formOf.reserve(count);
   for (const Timeline &timeline : program.timelines)
     for (const Action &action : timeline.actions) {
-      FailureOr<const LaunchForm *> form = forms.find(program, action.launch);
-      if (failed(form) || ((*form)->first == action.launch && failed(target->check(action.launch))))
+      const LaunchForm *form = forms.find(action.launch, makeForm);
+      if (!form)
         return failure();
-      formOf[action.launch] = *form;
-      if ((*form)->call.hasKernel() && failed(kernels.insert(program, action.launch, write)))
+      formOf[action.launch] = form;
+      if (form->call.hasKernel() && failed(kernels.insert(program, action.launch, write)))
         return failure();
     }
   return success();
@@ -115,7 +121,7 @@ std::string HostEmitter::readFunction(const Timeline &timeline, const FunctionRa
     note(call.text);
     add(FunctionValue::ofName(action.launch), "const char *", names.of(action.launch));
     addEvents(action.waits);
-    const auto buffers = getBuffers(action.launch);
+    const auto buffers = action.launch.getBuffers();
     for (unsigned number : call.buffers)
       add(FunctionValue::ofPlace(buffers[number]), arena.typeOf(buffers[number]),
           names.of(buffers[number]));
@@ -131,7 +137,7 @@ void HostEmitter::emitActions(const Timeline &timeline, const FunctionRange &ran
     const std::string &stream = program.names.stream(action.launch.getStreamAttr());
     for (int event : action.waits)
       target->wait(stream, spell(FunctionValue::ofEvent(event)), writer);
-    const auto buffers = getBuffers(action.launch);
+    const auto buffers = action.launch.getBuffers();
     emitCall(
         action.launch, spell(FunctionValue::ofName(action.launch)),
         [&](unsigned number) { return spell(FunctionValue::ofPlace(buffers[number])); }, writer);

@@ -5,21 +5,13 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-SmallVector<Value, 16> mlir::fsdp::getBuffers(LaunchOp launch) {
-  SmallVector<Value, 16> buffers(launch.getIns());
-  llvm::append_range(buffers, launch.getOuts());
-  if (Value state = launch.getStepState())
-    buffers.push_back(state);
-  return buffers;
-}
-
-static bool haveOneForm(LaunchOp one, LaunchOp other) {
+bool EqualForms::areAlike(LaunchOp one, LaunchOp other) {
   if (one->getBlock() != other->getBlock() || one.getStreamAttr() != other.getStreamAttr() ||
       one.getIns().size() != other.getIns().size() ||
       one.getOuts().size() != other.getOuts().size() ||
       !one.getStepState() != !other.getStepState())
     return false;
-  const auto buffers = getBuffers(one), otherBuffers = getBuffers(other);
+  const auto buffers = one.getBuffers(), otherBuffers = other.getBuffers();
   for (size_t i = 0; i < buffers.size(); ++i) {
     if (buffers[i].getType() != otherBuffers[i].getType())
       return false;
@@ -30,27 +22,14 @@ static bool haveOneForm(LaunchOp one, LaunchOp other) {
   return haveEqualBodies(one, other);
 }
 
-static size_t hashForm(LaunchOp launch) {
+size_t EqualForms::hash(LaunchOp launch) {
   llvm::hash_code code = hashBody(launch);
-  for (Value buffer : getBuffers(launch))
+  for (Value buffer : launch.getBuffers())
     code = llvm::hash_combine(code, buffer.getType());
   return code;
 }
 
 unsigned LaunchForm::numberOf(Value buffer) const {
-  const auto buffers = getBuffers(first);
+  const auto buffers = first.getBuffers();
   return static_cast<unsigned>(llvm::find(buffers, buffer) - buffers.begin());
-}
-
-FailureOr<const LaunchForm *> LaunchForms::find(const ScheduledProgram &program, LaunchOp launch) {
-  SmallVector<const LaunchForm *, 1> &alike = byHash[hashForm(launch)];
-  for (const LaunchForm *form : alike)
-    if (haveOneForm(form->first, launch))
-      return form;
-  FailureOr<Call> call = callFor(program, launch);
-  if (failed(call))
-    return failure();
-  forms.push_back({launch, std::move(*call)});
-  alike.push_back(&forms.back());
-  return &forms.back();
 }

@@ -9,13 +9,8 @@
 
 #include "codegen/Calls.h"
 #include "dialect/fsdp/LaunchBodies.h"
-#include <deque>
-#include <unordered_map>
 
 namespace mlir::fsdp {
-
-/// The buffers among the operands of `launch`: ins, outs, then the step state.
-SmallVector<Value, 16> getBuffers(LaunchOp launch);
 
 /// Launches of one segment with equal bodies on one stream, whose buffers have equal types and of
 /// which the same ones are equal.
@@ -28,17 +23,14 @@ struct LaunchForm {
   unsigned numberOf(Value buffer) const;
 };
 
-/// The forms of the launches of a program.
-class LaunchForms {
-public:
-  /// Adds the form of `launch` if no launch before has it. Fails with a diagnostic if the runtime
-  /// has no function for the body. The reference remains valid.
-  FailureOr<const LaunchForm *> find(const ScheduledProgram &program, LaunchOp launch);
-
-private:
-  std::deque<LaunchForm> forms;
-  std::unordered_map<size_t, SmallVector<const LaunchForm *, 1>> byHash;
+/// Launches of one form are alike.
+struct EqualForms {
+  static size_t hash(LaunchOp launch);
+  static bool areAlike(LaunchOp one, LaunchOp other);
 };
+
+/// The forms of the launches of a program.
+using LaunchForms = PerLaunchClass<LaunchForm, EqualForms>;
 
 } // namespace mlir::fsdp
 

@@ -54,20 +54,6 @@ static std::optional<StringRef> behindUnit(StringRef text, StringRef unit) {
   return std::nullopt;
 }
 
-/// "input tokens copy" for "input tokens microbatch 2 copy": a function serves all microbatches.
-/// Inputs are of no stage, so that their names have the number. `storage` holds a text that
-/// differs.
-static StringRef withoutMicrobatch(StringRef text, SmallVectorImpl<char> &storage) {
-  constexpr StringRef word = " microbatch ";
-  const size_t at = text.rfind(word);
-  if (at == StringRef::npos || !text.starts_with("input "))
-    return text;
-  StringRef behind = text.drop_front(at + word.size());
-  if (behind.empty() || !llvm::isDigit(behind.front()))
-    return text;
-  return (text.take_front(at) + behind.drop_while(llvm::isDigit)).toStringRef(storage);
-}
-
 static bool isNumber(StringRef text) {
   return !text.empty() && llvm::all_of(text, [](char c) { return llvm::isDigit(c); });
 }
@@ -130,6 +116,9 @@ public:
 
   /// Notes the operation that the launch `name` of `unit` performs at a place.
   void addOperation(StringRef name, StringAttr unit);
+  /// Notes that the launch `name` is of an input for `microbatch`. A function serves all
+  /// microbatches: "input tokens microbatch 2 copy" is called "input tokens copy".
+  void addMicrobatch(StringRef name, uint64_t microbatch);
   /// A place that has one operation is called without it. To be called after all are added.
   ModelName shorten(StringRef name, StringAttr unit);
 
@@ -155,7 +144,8 @@ private:
 
   const SymbolTable &symbols;
   llvm::StringMap<Said> names;
-  llvm::StringMap<Operations> operations; ///< by "h.0.ln_2"
+  llvm::StringMap<std::string> withoutMicrobatch; ///< by name
+  llvm::StringMap<Operations> operations;         ///< by "h.0.ln_2"
   SmallString<128> scratch;
 };
 
@@ -199,9 +189,15 @@ void Shortener::addOperation(StringRef name, StringAttr unit) {
   there.areSeveral |= there.first != said.operation;
 }
 
+void Shortener::addMicrobatch(StringRef name, uint64_t microbatch) {
+  const std::string number = " microbatch " + std::to_string(microbatch);
+  const auto [before, behind] = name.rsplit(number);
+  withoutMicrobatch[name] = (before + behind).str();
+}
+
 ModelName Shortener::shorten(StringRef name, StringAttr unit) {
-  SmallString<128> storage;
-  const StringRef text = withoutMicrobatch(name, storage);
+  const auto known = withoutMicrobatch.find(name);
+  const StringRef text = known == withoutMicrobatch.end() ? name : StringRef(known->second);
   std::optional<StringRef> rest = unit ? behindUnit(text, unit) : std::nullopt;
   const Said &said = takeApart(rest.value_or(text));
   if (!rest || !said.isPlaced)
@@ -234,7 +230,21 @@ void ModelNames::create(ModuleOp module, ProgramOp program, const SymbolTable &s
       for (auto launch : segment.getBody().front().getOps<LaunchOp>())
         visit(launch);
   };
-  // Launches of all microbatches have one name; so have their buffers.
+  // Inputs are of no stage, so that names have their microbatches; copies follow their loads.
+  llvm::DenseMap<Value, uint64_t> microbatches; ///< by staged buffer
+  auto microbatchOf = [&](LaunchOp launch) -> std::optional<uint64_t> {
+    Operation &op = launch.getBody().front().front();
+    if (auto input = dyn_cast<InputOp>(op)) {
+      if (input.getMicrobatch())
+        microbatches[launch.getOuts().front()] = *input.getMicrobatch();
+      return input.getMicrobatch();
+    }
+    auto staged = isa<FlattenOp>(op) && !launch.getIns().empty()
+                      ? microbatches.find(launch.getIns().front())
+                      : microbatches.end();
+    return staged == microbatches.end() ? std::nullopt : std::optional(staged->second);
+  };
+  // Launches of all other microbatches have one name; so have their buffers.
   using Key = std::tuple<Attribute, Attribute>; // name and unit
   llvm::DenseMap<Key, const ModelName *> ofLaunches;
   unsigned count = 0;
@@ -244,9 +254,12 @@ void ModelNames::create(ModuleOp module, ProgramOp program, const SymbolTable &s
     if (unit)
       for (Value out : launch.getOuts())
         units.try_emplace(out, unit);
+    const std::optional<uint64_t> microbatch = microbatchOf(launch);
     if (!ofLaunches.try_emplace(Key(name, unit)).second)
       return;
     launches.try_emplace(dotted(name, scratch), name);
+    if (microbatch)
+      shortener.addMicrobatch(name, *microbatch);
     if (unit)
       shortener.addOperation(name, unit);
   });
@@ -316,13 +329,12 @@ void ModelNames::create(ModuleOp module, ProgramOp program, const SymbolTable &s
   for (auto buffer : program.getBody().front().getOps<BufferOp>())
     add(buffer);
   forEachLaunch([&](LaunchOp launch) {
-    for (ValueRange used : {ValueRange(launch.getIns()), ValueRange(launch.getOuts())})
-      for (Value buffer : used) {
-        add(buffer);
-        // No launch may use the whole.
-        if (auto subview = buffer.getDefiningOp<SubviewOp>())
-          add(subview.getBuffer());
-      }
+    for (Value buffer : launch.getBuffers()) {
+      add(buffer);
+      // No launch may use the whole.
+      if (auto subview = buffer.getDefiningOp<SubviewOp>())
+        add(subview.getBuffer());
+    }
   });
 }
 

@@ -2,7 +2,6 @@
 
 #include "codegen/RolePrograms.h"
 
-#include "dialect/fsdp/Deferred.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -13,7 +12,7 @@ using namespace mlir::fsdp;
 
 /// "train", "evaluate", "drain": what the driver runs a walk for.
 static std::string stepOf(const ScheduledProgram &program, const ProgramWalk &walk) {
-  return isDrain(program.timelines[walk.runs.front().first].segment)
+  return program.timelines[walk.runs.front().first].segment.getDrain()
              ? "drain"
              : stringifyStepKind(walk.kind).str();
 }

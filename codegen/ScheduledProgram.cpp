@@ -4,8 +4,6 @@
 
 #include "codegen/Names.h"
 #include "dialect/fsdp/AxisParts.h"
-#include "dialect/fsdp/Deferred.h"
-#include "dialect/fsdp/Prints.h"
 #include "dialect/fsdp/StepStateAccess.h"
 #include "dialect/fsdp/TokenSource.h"
 #include "llvm/ADT/DenseMap.h"
@@ -257,8 +255,8 @@ static LogicalResult readLaunch(ScheduledProgram &program, Timeline &timeline, L
         return op.emitOpError() << "'" << name.getValue()
                                 << "' is written twice in a segment; give each its own name";
       timeline.outputs.push_back(name);
-      if (auto place = op.getAttrOfType<IntegerAttr>(kCheckAttrName))
-        timeline.checks[place.getInt()] = name;
+      if (auto output = dyn_cast<OutputOp>(op); output && output.getCheck())
+        timeline.checks[*output.getCheck()] = name;
     }
     if (auto samples = dyn_cast<MicrobatchSamplesOp>(op))
       timeline.countsSamples |= samples.getCounted();
@@ -323,7 +321,7 @@ static LogicalResult readWalks(ScheduledProgram &program) {
     if (failed(numberOutputs(program, walk)))
       return failure();
   const auto drains = [&](const ProgramWalk &walk) {
-    return isDrain(program.timelines[walk.runs.front().first].segment);
+    return program.timelines[walk.runs.front().first].segment.getDrain();
   };
   for (size_t i = 0; i < program.walks.size(); ++i)
     for (size_t j = i + 1; j < program.walks.size(); ++j)

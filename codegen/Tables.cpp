@@ -9,7 +9,6 @@
 #include "codegen/Elementwise.h"
 #include "dialect/fsdp/Adapters.h"
 #include "dialect/fsdp/CheckpointFiles.h"
-#include "dialect/fsdp/Deferred.h"
 #include "dialect/fsdp/Generation.h"
 #include "dialect/fsdp/ModelConfig.h"
 #include "dialect/fsdp/ModelDigest.h"
@@ -497,7 +496,7 @@ void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &
   emitRows("Segment", "segments", segments, writer);
   std::string plans[getMaxEnumValForStepKind() + 1], drain;
   for (const ProgramWalk &walk : program.walks) {
-    bool drains = isDrain(program.timelines[walk.runs.front().first].segment);
+    bool drains = program.timelines[walk.runs.front().first].segment.getDrain();
     (drains ? drain : plans[static_cast<size_t>(walk.kind)]) = emitWalk(program, walk, writer);
   }
   const auto planOf = [&](StepKind kind) -> const std::string & {

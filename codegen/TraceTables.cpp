@@ -30,17 +30,15 @@ static BufferOp bufferOf(Value buffer) {
 static std::vector<Life> livesOf(const ScheduledProgram &program, const Timeline &timeline) {
   llvm::MapVector<Operation *, Life> touched;
   for (auto [number, action] : llvm::enumerate(timeline.actions))
-    for (ValueRange buffers :
-         {ValueRange(action.launch.getIns()), ValueRange(action.launch.getOuts())})
-      for (Value value : buffers) {
-        BufferOp buffer = bufferOf(value);
-        if (buffer.getPersistent())
-          continue;
-        ArenaSpan span = program.spanOf(buffer);
-        const int launch = static_cast<int>(number);
-        touched.try_emplace(buffer, Life{span.offset, span.bytes, launch, launch})
-            .first->second.last = launch;
-      }
+    for (Value value : action.launch.getBuffers()) {
+      BufferOp buffer = bufferOf(value);
+      if (buffer.getPersistent())
+        continue;
+      ArenaSpan span = program.spanOf(buffer);
+      const int launch = static_cast<int>(number);
+      touched.try_emplace(buffer, Life{span.offset, span.bytes, launch, launch})
+          .first->second.last = launch;
+    }
   std::vector<Life> lives;
   // Not a DenseMap: its hashes of multiples of the alignment collide.
   std::map<int64_t, size_t> latest; ///< life at each offset

@@ -74,9 +74,10 @@ void ModelBuilder::metric(const std::string &name, const ModelValue &sum, const 
   for (auto other : step.getOps<ir::MetricOp>())
     if (other.getName() == name)
       throw ModelError(where, what + " is given twice; give each its own name");
-  checkLogged(
-      ir::MetricOp::create(builder, location(name, where), name, valueOf(sum), valueOf(weight)),
-      "metric '" + ir::shownName(name) + "'", where);
+  checkLogged(ir::MetricOp::create(builder, location(name, where), name, valueOf(sum),
+                                   valueOf(weight),
+                                   /*check=*/IntegerAttr()),
+              "metric '" + ir::shownName(name) + "'", where);
 }
 
 void ModelBuilder::checkLogged(Operation *op, const std::string &what, Where where) {

@@ -1,6 +1,5 @@
 //===- RankOps.cpp - ops that depend on the rank, the step or storage -----===//
 
-#include "dialect/fsdp/Deferred.h"
 #include "dialect/fsdp/Fill.h"
 #include "interpreter/Draws.h"
 #include "interpreter/Optimizer.h"
@@ -153,7 +152,7 @@ static RankKernel compileOptimizerStep(OptimizerStepOp op, Numerics numerics) {
   auto layout = std::make_shared<StorageLayout>(storage);
   OptimizerAttr optimizer = op.getOptimizer();
   base::ParameterGroups groups = optimizer.getGroups();
-  bool deferred = isDeferred(op); // the step state has counted the update
+  bool deferred = op.getDeferred(); // the step state has counted the update
   return [=](RankContext &context, In in, Out out) {
     // parameter, gradient, states..., lr, scale, ok
     size_t numStates = in.size() - 5;
@@ -303,7 +302,7 @@ RankKernel interpreter::detail::compileRankOp(Operation *op, Numerics numerics) 
         std::pair<std::string, std::string> key(load.getCarried().str(), "carried");
         auto carried = load->getParentOfType<ModuleOp>().lookupSymbol<CarriedOp>(load.getCarried());
         RankedTensorType type = carried.getTensorType();
-        bool zeroed = isZeroed(carried);
+        bool zeroed = carried.getZeroed();
         return [=](RankContext &context, In, Out out) -> LogicalResult {
           auto found = context.kept.find(key);
           if (found == context.kept.end() && zeroed)

@@ -12,7 +12,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialect/fsdp/Deferred.h"
 #include "interpreter/Arena.h"
 #include "interpreter/ShardedMachine.h"
 #include "interpreter/Timeline.h"
@@ -174,7 +173,7 @@ void ScheduledMachine::clear() {
     state.streams.resize(streams.size());
     state.events.resize(layouts[program].getNumEvents());
     for (const BufferRange &place : layouts[program].getPersistent())
-      if (isZeroed(place.buffer))
+      if (BufferOp(place.buffer).getZeroed())
         arenas.back().write(place.begin, Tensor(place.type), place.number);
   }
 }

@@ -3,7 +3,6 @@
 #include "interpreter/ShardedMachine.h"
 #include "interpreter/Rounding.h"
 
-#include "dialect/fsdp/Deferred.h"
 #include "llvm/ADT/StringExtras.h"
 #include <utility>
 
@@ -81,7 +80,7 @@ void ShardedMachine::addSegment(WalkRuns &walk, size_t program, SegmentOp segmen
   size_t number = llvm::find(segments, segment.getSymName()) - segments.begin();
   walk.ofProgram[program].append(times, number);
   walk.evaluates |= segment.getKind() == StepKind::evaluate;
-  walk.drains |= isDrain(segment);
+  walk.drains |= segment.getDrain();
   segment.walk([&](AdvanceOp) { walk.advances[program] += times; });
 }
 

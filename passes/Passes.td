@@ -7,6 +7,9 @@ include "mlir/Pass/PassBase.td"
 
 // A pass depends on the dialects whose ops it creates: nn is loaded with arith and math. Every
 // module that a pass changes has ops of fsdp.
+//
+// Passes that need one step or one program alone are passes on `fsdp.step` or `fsdp.program`, which
+// the pass manager runs in parallel; docs/design/tools.md says why the others are not.
 
 def VerifyPhasePass : Pass<"fsdp-verify-phase", "::mlir::ModuleOp"> {
   let summary = "Check that every op of the module belongs to the phase of the module";
@@ -18,7 +21,7 @@ def VerifyPhasePass : Pass<"fsdp-verify-phase", "::mlir::ModuleOp"> {
   }];
 }
 
-def InlineManualPass : Pass<"fsdp-inline-manual", "::mlir::ModuleOp"> {
+def InlineManualPass : Pass<"fsdp-inline-manual", "::mlir::fsdp::StepOp"> {
   let summary = "Replace manual regions by their bodies, in local terms";
   let description = [{
     After this pass no step contains a `fsdp.manual`: in its place is its body, between a `fsdp.enter_manual` of each operand and a
@@ -63,7 +66,7 @@ def DeriveGenerationPass : Pass<"fsdp-derive-generation", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::nn::NNDialect"];
 }
 
-def CountSamplesPass : Pass<"fsdp-count-samples", "::mlir::ModuleOp"> {
+def CountSamplesPass : Pass<"fsdp-count-samples", "::mlir::fsdp::StepOp"> {
   let summary = "Make evaluation steps correct for partial batches";
   let description = [{
     After this pass the steps of kind `evaluate` are correct for batches of which only the first samples are valid
@@ -79,11 +82,11 @@ def CountSamplesPass : Pass<"fsdp-count-samples", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::nn::NNDialect"];
 }
 
-def LowerPrintsPass : Pass<"fsdp-lower-prints", "::mlir::ModuleOp"> {
+def LowerPrintsPass : Pass<"fsdp-lower-prints", "::mlir::fsdp::StepOp"> {
   let summary = "Make metrics of what a model prints and checks";
   let description = [{
     After this pass the statistics of each `fsdp.print` and `fsdp.check` are computed where it stood, by reductions in double, and are
-    metrics: `NAME.min`, `NAME.max`, `NAME.mean` and `NAME.nan`, or `NAME.check`, which has the attribute `fsdp.check`. A print in a
+    metrics: `NAME.min`, `NAME.max`, `NAME.mean` and `NAME.nan`, or `NAME.check`, which has the attribute `check`. A print in a
     checkpoint becomes results of it and metrics behind it. No other op changes. Runs before rematerialization and
     differentiation, and after `fsdp-derive-evaluation`, which leaves both ops out.
 
@@ -157,7 +160,7 @@ def RematerializePass : Pass<"fsdp-rematerialize", "::mlir::ModuleOp"> {
   ];
 }
 
-def DifferentiatePass : Pass<"fsdp-differentiate", "::mlir::ModuleOp"> {
+def DifferentiatePass : Pass<"fsdp-differentiate", "::mlir::fsdp::StepOp"> {
   let summary = "Compute gradients by reverse mode, and log loss and metrics";
   let description = [{
     After this pass each `train` step contains backward and has one `fsdp.gradient` for each parameter that
@@ -185,7 +188,7 @@ def DifferentiatePass : Pass<"fsdp-differentiate", "::mlir::ModuleOp"> {
   ];
 }
 
-def ApplyOptimizerPass : Pass<"fsdp-apply-optimizer", "::mlir::ModuleOp"> {
+def ApplyOptimizerPass : Pass<"fsdp-apply-optimizer", "::mlir::fsdp::StepOp"> {
   let summary = "Create the updates of the parameters from their gradients";
   let description = [{
     After this pass each `fsdp.gradient` is a `fsdp.update` at the learning rate of the step,
@@ -463,7 +466,7 @@ def ChunkLossPass : Pass<"fsdp-chunk-loss", "::mlir::ModuleOp"> {
            "number of chunks">];
 }
 
-def JoinAllReducesPass : Pass<"fsdp-join-all-reduces", "::mlir::ModuleOp"> {
+def JoinAllReducesPass : Pass<"fsdp-join-all-reduces", "::mlir::fsdp::ProgramOp"> {
   let summary = "Join consecutive small all-reduces";
   let description = [{
     Joins consecutive all-reduces of a segment into one if they have the same axes, kind (sum or maximum), element type, unit and
@@ -483,7 +486,7 @@ def JoinAllReducesPass : Pass<"fsdp-join-all-reduces", "::mlir::ModuleOp"> {
            "bytes of an all-reduce of several values, at most; 0 joins none">];
 }
 
-def JoinKernelsPass : Pass<"fsdp-join-kernels", "::mlir::ModuleOp"> {
+def JoinKernelsPass : Pass<"fsdp-join-kernels", "::mlir::fsdp::ProgramOp"> {
   let summary = "Join ops whose kernels can be one launch";
   let description = [{
     After this pass the gradient of a norm (`nn.layer_norm_grad`, `nn.rms_norm_grad`) adds the cotangent that reaches the operand of the norm past it,
@@ -510,7 +513,7 @@ def DeferUpdatesPass : Pass<"fsdp-defer-updates", "::mlir::ModuleOp"> {
     parameter that the first segment does not load.
 
     The inputs of a deferred update from its step are carried: the gradient (with microbatches their sum is carried already), learning rate, scale and `ok`. These are zero
-    at the start (`fsdp.zeroed`), so the updates in the first step do nothing. A segment with `fsdp.drain` performs
+    at the start (`zeroed`), so the updates in the first step do nothing. A segment marked `drain` performs
     the same updates and makes `ok` false. It comes between training and evaluation, and at the end of a run. A module in
     which no update is deferred does not change.
 
@@ -519,7 +522,7 @@ def DeferUpdatesPass : Pass<"fsdp-defer-updates", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::nn::NNDialect"];
 }
 
-def FusePass : Pass<"fsdp-fuse", "::mlir::ModuleOp"> {
+def FusePass : Pass<"fsdp-fuse", "::mlir::fsdp::ProgramOp"> {
   let summary = "Fuse elementwise chains with their producers and reductions";
   let description = [{
     After this pass connected elementwise ops of one shape are in one `nn.fused`, with the

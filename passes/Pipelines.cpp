@@ -12,7 +12,7 @@ using namespace mlir::fsdp;
 
 void mlir::fsdp::buildForwardPipeline(OpPassManager &manager, const PipelineOptions &options) {
   // First, so that every other pass sees ops with derivatives and sharding rules.
-  manager.addPass(createInlineManualPass());
+  manager.addNestedPass<StepOp>(createInlineManualPass());
   // Before differentiation, so that evaluation holds nothing of backward, and no checkpoints.
   manager.addPass(createDeriveEvaluationPass());
   // Placements first: they are the user's decisions, and everything later reads them.
@@ -35,9 +35,9 @@ void mlir::fsdp::buildForwardPipeline(OpPassManager &manager, const PipelineOpti
   manager.addPass(createMixedPrecisionPass(precision));
   // After casts are inserted, as they are values to mask; loss and metrics are still sums and
   // weights.
-  manager.addPass(createCountSamplesPass());
+  manager.addNestedPass<StepOp>(createCountSamplesPass());
   // After values have the types in which they are computed; as metrics they stay outside regions.
-  manager.addPass(createLowerPrintsPass());
+  manager.addNestedPass<StepOp>(createLowerPrintsPass());
   // Derived from the typed evaluation step; before the parameters of each step are sharded.
   if (options.generate)
     manager.addPass(createDeriveGenerationPass());
@@ -72,8 +72,8 @@ void mlir::fsdp::buildGlobalPipeline(OpPassManager &manager, const PipelineOptio
   // accumulated over microbatches; their weight is known after the last one.
   DifferentiatePassOptions gradients;
   gradients.ofSum = options.accumulate > 1;
-  manager.addPass(createDifferentiatePass(gradients));
-  manager.addPass(createApplyOptimizerPass());
+  manager.addNestedPass<StepOp>(createDifferentiatePass(gradients));
+  manager.addNestedPass<StepOp>(createApplyOptimizerPass());
   // After all computation is in the step, and before shapes change.
   PropagatePassOptions propagation;
   propagation.batchAxes.assign(options.batchAxes.begin(), options.batchAxes.end());
@@ -115,21 +115,21 @@ void mlir::fsdp::buildLocalPipeline(OpPassManager &manager, const PipelineOption
   // itself.
   manager.addPass(createSplitStagesPass());
   // Within each chunk; before kernels are formed, which end at collectives.
-  manager.addPass(createJoinAllReducesPass());
+  manager.addNestedPass<ProgramOp>(createJoinAllReducesPass());
   // Before chains are formed, which would take the additions.
-  manager.addPass(createJoinKernelsPass());
+  manager.addNestedPass<ProgramOp>(createJoinKernelsPass());
   // Kernels are formed after partitioning, so that masks and broadcasts of local shape join them,
   // and once for all microbatches of a pipeline. Deferred updates are the exception: their pass
   // needs the whole step, and kernels after it, which compute the values that it carries in place.
   const bool defers = options.deferUpdates == "on";
   if (!defers)
-    manager.addPass(createFusePass());
+    manager.addNestedPass<ProgramOp>(createFusePass());
   PipelineMicrobatchesPassOptions pipeline;
   pipeline.schedule = options.pipelineSchedule;
   manager.addPass(createPipelineMicrobatchesPass(pipeline));
   if (defers) {
     manager.addPass(createDeferUpdatesPass());
-    manager.addPass(createFusePass());
+    manager.addNestedPass<ProgramOp>(createFusePass());
   }
   manager.addPass(createVerifyPhasePass());
 }

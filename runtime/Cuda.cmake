@@ -18,10 +18,14 @@ set(host_sources
   execution/cuda/CudaDevice.cpp
   execution/cuda/EventTrace.cpp
   execution/cuda/InputStaging.cpp
+  execution/cuda/ProductTuner.cpp
+  execution/cuda/ProfilerRanges.cpp
+  execution/cuda/SegmentGraphs.cpp
   kernels/cuda/CudnnAttention.cpp
   kernels/cuda/CudnnGraph.cpp
   kernels/cuda/CudnnLibrary.cpp
   kernels/cuda/Matmul.cpp
+  kernels/cuda/ProductTimes.cpp
 )
 file(GLOB kernel_sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR}
      ${CMAKE_CURRENT_SOURCE_DIR}/kernels/cuda/*.cu)

@@ -4,7 +4,7 @@
 # Words a RUN line may use besides lit's own:
 #   fsdp-opt fsdp-run fsdp-translate fsdpc fsdpc-tokenize linear mlp ...   from this build
 #   FileCheck not count split-file                          from LLVM
-#   %{root} %{build} %{golden} %{python} %{nvcc}            paths
+#   %{root} %{build} %{golden} %{python} %{nvcc} %{cuda_include}   paths
 #   %{plain}                                                a filter that leaves out the structure of ops, for
 #                                                           tests of something else
 # Features: nvcc (the CUDA toolkit is there), cudnn (NVIDIA's cuDNN lies beside it, or in CUDNN_FOLDER), gpu (a device is there), mpirun, torchrun, tsan (g++ has ThreadSanitizer),
@@ -84,6 +84,7 @@ cudnn, libcuda = os.environ.get("CUDNN_FOLDER", toolkit_libraries), os.path.join
 if os.path.exists(os.path.join(cudnn, "libcudnn.so.9")) and os.path.exists(libcuda):
     config.available_features.add("cudnn")
 config.substitutions += [(r"%\{cudnn\}", cudnn), (r"%\{libcuda\}", libcuda)]
+config.substitutions.append((r"%\{cuda_include\}", os.path.join(os.path.dirname(os.path.dirname(nvcc)), "include")))
 if has_device():
     config.available_features.add("gpu")
 if shutil.which("g++") and shutil.which("setarch"):

@@ -1,6 +1,5 @@
 //===- CollectiveOps.cpp - the shared rules of collectives ----------------===//
 
-#include "dialect/fsdp/DiscardableAttributes.h"
 #include "dialect/fsdp/FSDPDialect.h"
 #include "dialect/fsdp/ReduceInPlace.h"
 
@@ -376,13 +375,3 @@ int64_t ReceiveOp::getPeerOffset() { return static_cast<int64_t>(getOffset()); }
 bool ReceiveOp::isInRing() { return getRing(); }
 int64_t ReceiveOp::getReceivedBytes() { return bytesOf(getResult()); }
 LogicalResult ReceiveOp::verify() { return verifyTransfer(*this); }
-
-LogicalResult mlir::fsdp::detail::verifyMessageNumber(Operation *op, Attribute attribute) {
-  auto number = dyn_cast<IntegerAttr>(attribute);
-  if (isa<SendOp, ReceiveOp>(op) && number && number.getType().isInteger(64) &&
-      number.getInt() >= 0)
-    return success();
-  return op->emitOpError() << "has '" << kMessageAttrName << "' " << attribute
-                           << ", expected an i64 that is not negative on an 'fsdp.send' or an "
-                              "'fsdp.receive'";
-}

@@ -31,6 +31,9 @@ def CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
                     "int64_t", "getPeerOffset", (ins), "", [{ return 0; }]>,
     InterfaceMethod<"Of a transfer: whether the first rank of the group follows the last one.",
                     "bool", "isInRing", (ins), "", [{ return false; }]>,
+    InterfaceMethod<"Of a transfer: the number of its value among those that ranks send one another in the segment. "
+                    "Values of one type that have changed their order differ in it.",
+                    "::std::optional<uint64_t>", "getMessage", (ins), "", [{ return ::std::nullopt; }]>,
     InterfaceMethod<"The tensor that a rank sends; null where it only receives.",
                     "::mlir::Value", "getSendValue", (ins), "",
                     [{ return $_op->getNumOperands() ? $_op->getOperand(0) : ::mlir::Value(); }]>,
@@ -322,6 +325,8 @@ def FSDP_SendOp : FSDP_TransferOp<"send", [MemoryEffects<[MemWrite<FSDP_Transfer
     do not wait for each other. In the scheduled phase sends and receives may be on different streams, and the two launches of a transfer
     run together: neither completes before the other one has begun, as in NCCL. `fsdp-verify-schedule` checks that every send has its receive and that no launches wait for one
     another in a cycle. In the local phase, which does not order execution, a send never waits.
+    `message` numbers the values that ranks send one another in a segment; a send and its receive have the same number, so that
+    values of one type that have changed their order are found.
 
     Constraints:
     - (C1) axes are distinct axes of the mesh, at least one.
@@ -344,8 +349,9 @@ def FSDP_SendOp : FSDP_TransferOp<"send", [MemoryEffects<[MemWrite<FSDP_Transfer
     }
     ```
   }];
-  let arguments = (ins FSDP_Tensor:$input, I64Attr:$offset, UnitAttr:$ring, StrArrayAttr:$over);
-  let assemblyFormat = "$input `offset` $offset (`ring` $ring^)? `over` $over attr-dict `:` type($input)";
+  let arguments = (ins FSDP_Tensor:$input, I64Attr:$offset, UnitAttr:$ring, StrArrayAttr:$over,
+                       OptionalAttr<FSDP_Number>:$message);
+  let assemblyFormat = "$input `offset` $offset (`ring` $ring^)? `over` $over (`message` $message^)? attr-dict `:` type($input)";
 }
 
 def FSDP_ReceiveOp : FSDP_TransferOp<"receive",
@@ -378,9 +384,9 @@ def FSDP_ReceiveOp : FSDP_TransferOp<"receive",
     }
     ```
   }];
-  let arguments = (ins I64Attr:$offset, UnitAttr:$ring, StrArrayAttr:$over);
+  let arguments = (ins I64Attr:$offset, UnitAttr:$ring, StrArrayAttr:$over, OptionalAttr<FSDP_Number>:$message);
   let results = (outs FSDP_Tensor:$result);
-  let assemblyFormat = "`offset` $offset (`ring` $ring^)? `over` $over attr-dict `:` type($result)";
+  let assemblyFormat = "`offset` $offset (`ring` $ring^)? `over` $over (`message` $message^)? attr-dict `:` type($result)";
 }
 
 #endif // FSDP_COLLECTIVE_OPS_TD

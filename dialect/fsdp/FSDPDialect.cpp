@@ -46,13 +46,6 @@ LogicalResult FSDPDialect::verifyOperationAttribute(Operation *op, NamedAttribut
   if (llvm::is_contained({structureAttrName, gathersAttrName, reducesAttrName},
                          attribute.getName().getValue()))
     return fsdp::detail::verifyStructure(op, attribute);
-  if (llvm::is_contained({kDeferredAttrName, kZeroedAttrName, kDrainAttrName},
-                         attribute.getName().getValue()))
-    return fsdp::detail::verifyDeferred(op, attribute);
-  if (attribute.getName() == kCheckAttrName)
-    return fsdp::detail::verifyCheckPlace(op, attribute.getValue());
-  if (attribute.getName() == kMessageAttrName)
-    return fsdp::detail::verifyMessageNumber(op, attribute.getValue());
   if (attribute.getName() == checkpointFilesAttrName)
     return fsdp::detail::verifyCheckpointFiles(op, attribute.getValue());
   if (attribute.getName() == adaptersAttrName)

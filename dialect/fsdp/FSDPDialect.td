@@ -101,6 +101,9 @@ def FSDP_ScalarF64 : FSDP_Scalar<"F64", "f64">;
 def FSDP_ScalarI64 : FSDP_Scalar<"I64", "i64">;
 def FSDP_ScalarI1 : FSDP_Scalar<"I1", "i1">;
 
+// A number of one of several things, from 0.
+def FSDP_Number : ConfinedAttr<I64Attr, [IntNonNegative]>;
+
 def FSDP_ParameterResource : Resource<"::mlir::fsdp::ParameterResource">;
 def FSDP_StepStateResource : Resource<"::mlir::fsdp::StepStateResource">;
 def FSDP_BadGradientResource : Resource<"::mlir::fsdp::BadGradientResource">;

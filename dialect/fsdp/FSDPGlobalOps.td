@@ -101,7 +101,8 @@ def FSDP_MetricOp : FSDP_Op<"metric", [InGlobalPhase, MemoryEffects<[MemWrite<FS
   let summary = "A metric of the step as a sum and a weight";
   let description = [{
     Logged under its name as sum / weight over the global batch, as the sum where the weight is 0; nothing is
-    differentiated through it.
+    differentiated through it. `check` is given where `fsdp-lower-prints` made it of a `fsdp.check`: its place among the checks of the
+    step, in the order of the text.
 
     Constraints:
     - (C1) the name is unique among the metrics of the step and is not a key of the log.
@@ -116,8 +117,8 @@ def FSDP_MetricOp : FSDP_Op<"metric", [InGlobalPhase, MemoryEffects<[MemWrite<FS
     }
     ```
   }];
-  let arguments = (ins StrAttr:$name, FSDP_ScalarF64:$sum, FSDP_ScalarF64:$weight);
-  let assemblyFormat = "$name $sum `over` $weight attr-dict";
+  let arguments = (ins StrAttr:$name, FSDP_ScalarF64:$sum, FSDP_ScalarF64:$weight, OptionalAttr<FSDP_Number>:$check);
+  let assemblyFormat = "$name $sum `over` $weight (`check` $check^)? attr-dict";
   let hasVerifier = 1;
 }
 
@@ -155,8 +156,7 @@ def FSDP_CheckOp : FSDP_ReportOp<"check", FSDP_FloatTensor> {
   let description = [{
     Logs under `NAME.check` how many elements are not finite. A step in which that is not 0 changes
     no parameter, and the run ends, or `--on-nan` determines how it continues. Evaluations leave it
-    out. `fsdp-lower-prints` makes a metric of it, with the attribute `fsdp.check`: its place among
-    the checks of the step, in the order of the text.
+    out. `fsdp-lower-prints` makes a metric of it, whose `check` is its place among the checks of the step.
 
     Constraints:
     - (C1) it is in a step of kind `train`, or in a checkpoint of one.

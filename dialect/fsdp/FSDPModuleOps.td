@@ -215,7 +215,7 @@ def FSDP_CarriedOp : FSDP_Op<"carried", [DeclareOpInterfaceMethods<SymbolUserOpI
     Written and read by `fsdp.carry_store` and `fsdp.carry_load`, in segments that follow one another: sums over microbatches, and
     values that a segment passes to the next one. In the global phase it is a whole tensor that steps pass on (the keys and values of
     earlier tokens); in the local phase a rank has its part. Unwritten before it is first stored. In the scheduled phase it is a persistent
-    `fsdp.buffer`. `of` names the storage whose gradients it sums up.
+    `fsdp.buffer`. `of` names the storage whose gradients it sums up. A `zeroed` tensor holds zeros before it is first stored, instead of being unwritten.
 
     Constraints:
     - (C1) `of` names a `fsdp.storage`.
@@ -223,8 +223,8 @@ def FSDP_CarriedOp : FSDP_Op<"carried", [DeclareOpInterfaceMethods<SymbolUserOpI
     Example: see `fsdp.carry_store`.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<FSDP_Tensor>:$type,
-                       OptionalAttr<FlatSymbolRefAttr>:$storage);
-  let assemblyFormat = "$sym_name `:` $type (`of` $storage^)? attr-dict";
+                       OptionalAttr<FlatSymbolRefAttr>:$storage, UnitAttr:$zeroed);
+  let assemblyFormat = "$sym_name `:` $type (`of` $storage^)? (`zeroed` $zeroed^)? attr-dict";
   let extraClassDeclaration = [{
     ::mlir::RankedTensorType getTensorType() { return ::llvm::cast<::mlir::RankedTensorType>(getType()); }
   }];
@@ -274,11 +274,13 @@ def FSDP_SegmentOp : FSDP_Op<"segment", [Symbol, SingleBlock, NoTerminator, HasP
     segment every stream is idle and no transient buffer is live, so every edge of `next` holds the same state. At the end
     of an `async` segment launches may still be running: those of the next segments are issued after them on the same streams, and
     wait for `fsdp.event`s where they need more order than that. Running launches and the contents of persistent buffers carry over into
-    the segments of `next`. Buffers of a segment are unwritten each time it starts.
+    the segments of `next`. Buffers of a segment are unwritten each time it starts. A `drain` performs the updates that a step
+    leaves to the next one (`fsdp-defer-updates`); it runs between training and any use of the parameters, as a separate walk.
 
     Constraints:
     - (C1) `next` is not empty and names segments of the same program.
     - (C2) the body has no arguments.
+    - (C3) a drain trains.
 
     Example:
     ```mlir
@@ -291,9 +293,9 @@ def FSDP_SegmentOp : FSDP_Op<"segment", [Symbol, SingleBlock, NoTerminator, HasP
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, FSDP_StepKindAttr:$kind,
-                       UnitAttr:$async, TypedArrayAttrBase<FlatSymbolRefAttr, "segments">:$next);
+                       UnitAttr:$async, UnitAttr:$drain, TypedArrayAttrBase<FlatSymbolRefAttr, "segments">:$next);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$sym_name `` $kind (`async` $async^)? `next` $next attr-dict-with-keyword custom<Body>($body)";
+  let assemblyFormat = "$sym_name `` $kind (`async` $async^)? (`drain` $drain^)? `next` $next attr-dict-with-keyword custom<Body>($body)";
   let hasVerifier = 1;
 }
 

@@ -10,7 +10,7 @@ def FSDP_OutputOp : FSDP_Op<"output", [InGlobalPhase, InLocalPhase, InScheduledP
   let summary = "Log a value of the step under a name";
   let description = [{
     The host reads it after the step and writes it into the log: `loss`, `grad_norm`, `lr` and the
-    metrics of a training step. An evaluation step has `fsdp.output_sum`.
+    metrics of a training step. An evaluation step has `fsdp.output_sum`. `check` is that of the `fsdp.metric` that it comes from.
 
     Example:
     ```mlir
@@ -20,8 +20,8 @@ def FSDP_OutputOp : FSDP_Op<"output", [InGlobalPhase, InLocalPhase, InScheduledP
     }
     ```
   }];
-  let arguments = (ins StrAttr:$name, FSDP_ScalarF32:$value);
-  let assemblyFormat = "$name $value attr-dict";
+  let arguments = (ins StrAttr:$name, FSDP_ScalarF32:$value, OptionalAttr<FSDP_Number>:$check);
+  let assemblyFormat = "$name $value (`check` $check^)? attr-dict";
 }
 
 def FSDP_LearningRateOp : FSDP_Op<"learning_rate", [InGlobalPhase, InLocalPhase, InScheduledPhase,
@@ -154,6 +154,8 @@ def FSDP_OptimizerStepOp : FSDP_Op<"optimizer_step", [DeclareOpInterfaceMethods<
     gradient is not finite. It is elementwise, so results may be written to the
     buffers of the operands. Bias correction uses the count of updates in the step state. Weight
     decay applies to the elements of the members of `storage` whose file rank is two or more.
+    A `deferred` update is performed after its own step has been advanced, in the next step or in a drain: its own update is among
+    those that the step state has counted, so bias correction uses the count less one. Gradient, rate, scale and `ok` are those of its step.
 
     Constraints:
     - (C1) there are as many states as the optimizer has, each of the shard's type.
@@ -179,11 +181,11 @@ def FSDP_OptimizerStepOp : FSDP_Op<"optimizer_step", [DeclareOpInterfaceMethods<
   let arguments = (ins FSDP_OptimizerAttr:$optimizer, FlatSymbolRefAttr:$storage,
                        FSDP_FloatTensor:$parameter, FSDP_FloatTensor:$gradient,
                        Variadic<FSDP_FloatTensor>:$states,
-                       FSDP_ScalarF32:$lr, FSDP_ScalarF32:$scale, FSDP_ScalarI1:$ok);
+                       FSDP_ScalarF32:$lr, FSDP_ScalarF32:$scale, FSDP_ScalarI1:$ok, UnitAttr:$deferred);
   let results = (outs FSDP_FloatTensor:$new_parameter, Variadic<FSDP_FloatTensor>:$new_states);
   let assemblyFormat = [{
     $optimizer $storage $parameter `,` $gradient `states` `(` $states `)` `lr` $lr `scale` $scale `if` $ok
-    attr-dict `:` custom<ShardTypes>(type($parameter), type($gradient), type($states), type($new_parameter), type($new_states))
+    (`deferred` $deferred^)? attr-dict `:` custom<ShardTypes>(type($parameter), type($gradient), type($states), type($new_parameter), type($new_states))
   }];
 }
 

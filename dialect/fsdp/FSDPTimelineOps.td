@@ -13,29 +13,34 @@ def FSDP_BufferOp : FSDP_Op<"buffer", [InScheduledPhase,
     parameter and state shards, copies and the step state before the first segment; others (accumulators) are unwritten until a launch writes them; a buffer of a segment lives from its first write to its last use there. `offset` is in bytes
     from the start of the arena and is set by `fsdp-plan-memory`. `storage` and `what` say what a persistent buffer
     holds: "parameter", "copy" or a state; a buffer of a segment holds all members of the storage, "gathered", or their "gradient" before it
-    is reduced.
+    is reduced. A `zeroed` buffer holds zeros before the first segment, instead of being unwritten.
 
     Constraints:
     - (C1) offsets are multiples of 64, not negative.
     - (C2) buffers directly in a program are persistent.
     - (C3) `holds` names a storage; a persistent buffer holds what that storage keeps and has its type, or it holds
       "accumulator", the sum of its gradients over microbatches; another one holds "gathered" or "gradient", and all members fit.
+    - (C4) a zeroed buffer is persistent, and the driver does not fill it: it is neither the step state nor a tensor that a storage keeps.
+
+    A buffer declares no allocation to memory effects: two of them may share bytes once they have offsets, so analyses may not conclude
+    that accesses to different buffers are independent.
 
     Example:
     ```mlir
     fsdp.program @all role {} {
       %s = fsdp.buffer "step_state" persistent offset 0 : !fsdp.buffer<tensor<16xi64>>
+      %ok = fsdp.buffer "ok" persistent zeroed offset 256 : !fsdp.buffer<tensor<i1>>
       fsdp.segment @train train next [@train] {
         %b = fsdp.buffer "fc1.z" offset 128 : !fsdp.buffer<tensor<8x4xf32>>
       }
     }
     ```
   }];
-  let arguments = (ins StrAttr:$name, UnitAttr:$persistent, OptionalAttr<FlatSymbolRefAttr>:$storage,
+  let arguments = (ins StrAttr:$name, UnitAttr:$persistent, UnitAttr:$zeroed, OptionalAttr<FlatSymbolRefAttr>:$storage,
                        OptionalAttr<StrAttr>:$what, OptionalAttr<I64Attr>:$offset);
   let results = (outs FSDP_BufferType:$result);
   let assemblyFormat = [{
-    $name (`persistent` $persistent^)? (`holds` $storage^ $what)? (`offset` $offset^)? attr-dict `:` type($result)
+    $name (`persistent` $persistent^)? (`zeroed` $zeroed^)? (`holds` $storage^ $what)? (`offset` $offset^)? attr-dict `:` type($result)
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
@@ -103,6 +108,7 @@ def FSDP_EventOp : FSDP_Op<"event", [InScheduledPhase, HasParent<"::mlir::fsdp::
 
 def FSDP_LaunchOp : FSDP_Op<"launch", [InScheduledPhase, AttrSizedOperandSegments,
                                        SingleBlockImplicitTerminator<"YieldOp">,
+                                       DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
                                        IsolatedFromAbove]> {
   let summary = "Run one kernel, one collective or a group of collectives on a stream";
   let description = [{
@@ -114,6 +120,9 @@ def FSDP_LaunchOp : FSDP_Op<"launch", [InScheduledPhase, AttrSizedOperandSegment
     meet once for all of them. Several updates in one body are of different storages, by the same rule, rate, scale and condition. Launches
     whose body reads or writes the step state name its buffer as `step_state`; it is not a block argument. `of` is
     the `#fsdp.structure` of the body.
+
+    Memory effects: a launch reads `ins` and the events in `wait`, writes `outs` and the events in `records`, and has the effects of its body on
+    resources (the step state, outputs, transfers).
 
     Constraints:
     - (C1) block arguments have the tensor types of `ins`, yielded values those of `outs`.
@@ -155,6 +164,10 @@ def FSDP_LaunchOp : FSDP_Op<"launch", [InScheduledPhase, AttrSizedOperandSegment
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
+    /// The buffers that the launch accesses: `ins`, `outs`, then the step state.
+    ::mlir::OperandRange getBuffers() {
+      return getOperation()->getOperands().drop_front(getWait().size() + getRecords().size());
+    }
     /// The name and, of a launch for one microbatch of a pipeline, its stage and microbatch: "fc1.relu stage 1 microbatch 2".
     std::string getFullName();
   }];

@@ -18,18 +18,27 @@ bool haveEqualBodies(LaunchOp one, LaunchOp other);
 /// A hash of the body, except for locations.
 llvm::hash_code hashBody(LaunchOp launch);
 
-/// A T for each body. The launches must exist while it is used.
-template <typename T> class PerBody {
+/// Launches with equal bodies are alike.
+struct EqualBodies {
+  static size_t hash(LaunchOp launch) { return hashBody(launch); }
+  static bool areAlike(LaunchOp one, LaunchOp other) { return haveEqualBodies(one, other); }
+};
+
+/// A T for each class of launches that are alike. The launches must exist while it is used.
+template <typename T, typename Likeness = EqualBodies> class PerLaunchClass {
 public:
-  /// That of the body of `launch`, made by `make` for the first launch that has it. The reference
-  /// remains valid.
-  template <typename Make> const T &get(LaunchOp launch, Make make) {
-    SmallVector<const Entry *, 1> &alike = byHash[hashBody(launch)];
+  /// That of `launch`, made by `make` for the first launch of its class; null if `make`, which may
+  /// return a FailureOr<T>, fails. The pointer remains valid.
+  template <typename Make> const T *find(LaunchOp launch, Make make) {
+    SmallVector<const Entry *, 1> &alike = byHash[Likeness::hash(launch)];
     for (const Entry *entry : alike)
-      if (haveEqualBodies(entry->first, launch))
-        return entry->second;
-    alike.push_back(&entries.emplace_back(launch, make(launch)));
-    return alike.back()->second;
+      if (Likeness::areAlike(entry->first, launch))
+        return &entry->second;
+    FailureOr<T> made = make(launch);
+    if (failed(made))
+      return nullptr;
+    alike.push_back(&entries.emplace_back(launch, std::move(*made)));
+    return &alike.back()->second;
   }
 
 private:

@@ -488,6 +488,9 @@ LogicalResult SegmentOp::verify() {
     return failure();
   if (getNext().empty())
     return emitOpError() << "has no next segment; name the segment itself to repeat it";
+  if (getDrain() && getKind() != StepKind::train)
+    return emitOpError() << "is a drain of kind '" << stringifyStepKind(getKind())
+                         << "', expected 'train', the kind of the steps whose updates it performs";
   auto program = cast<ProgramOp>((*this)->getParentOp());
   for (Attribute next : getNext()) {
     StringAttr name = cast<FlatSymbolRefAttr>(next).getAttr();

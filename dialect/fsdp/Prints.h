@@ -3,7 +3,7 @@
 #ifndef DIALECT_FSDP_PRINTS_H
 #define DIALECT_FSDP_PRINTS_H
 
-#include "dialect/fsdp/DiscardableAttributes.h"
+#include "llvm/ADT/StringRef.h"
 
 namespace mlir::fsdp {
 

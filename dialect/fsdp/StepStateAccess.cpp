@@ -2,7 +2,6 @@
 
 #include "dialect/fsdp/StepStateAccess.h"
 
-#include "dialect/fsdp/Deferred.h"
 #include "runtime/program/Limits.h"
 
 using namespace mlir;
@@ -29,8 +28,8 @@ static StepStateBytes getNotes(Operation *op) {
   auto update = dyn_cast<OptimizerStepOp>(op);
   if (!update)
     return {begin, begin + static_cast<int64_t>(limits::kBadGradientsBytes)};
-  return isDeferred(update) ? StepStateBytes{begin + size, begin + 2 * size}
-                            : StepStateBytes{begin, begin + size};
+  return update.getDeferred() ? StepStateBytes{begin + size, begin + 2 * size}
+                              : StepStateBytes{begin, begin + size};
 }
 
 StepStateAccess mlir::fsdp::getStepStateAccess(ArrayRef<Operation *> ops) {

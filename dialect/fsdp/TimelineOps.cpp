@@ -1,7 +1,6 @@
 //===- TimelineOps.cpp - verify buffers and launches ----------------------===//
 
 #include "dialect/fsdp/CollectiveGroup.h"
-#include "dialect/fsdp/Deferred.h"
 #include "dialect/fsdp/FSDPDialect.h"
 #include "dialect/fsdp/Structure.h"
 #include "dialect/fsdp/UpdateGroup.h"
@@ -18,6 +17,16 @@ std::string LaunchOp::getFullName() {
   return (getName() + " stage " + Twine(structure.getStage()) + " microbatch " +
           Twine(structure.getMicrobatch()))
       .str();
+}
+
+/// Why a buffer cannot be zeroed; empty where it can.
+static StringRef whyNotZeroed(BufferOp buffer) {
+  if (!buffer.getPersistent())
+    return "it is not persistent; let a launch write it";
+  bool filled = buffer.getStorage() && buffer.getWhat() != BufferOp::accumulator;
+  if (filled || buffer.getType().getTensor() == getStepStateType(buffer.getContext()))
+    return "the driver fills it";
+  return "";
 }
 
 LogicalResult BufferOp::verify() {
@@ -38,6 +47,8 @@ LogicalResult BufferOp::verify() {
                    ? "\", expected \"parameter\", a state or \"accumulator\" as it is persistent"
                    : "\", expected \"gathered\" or \"gradient\" as it is "
                      "not persistent");
+  if (StringRef why = getZeroed() ? whyNotZeroed(*this) : ""; !why.empty())
+    return emitOpError() << "'" << getName() << "' is zeroed, but " << why;
   return success();
 }
 
@@ -121,15 +132,12 @@ static LogicalResult verifyOperands(LaunchOp launch) {
     if (!recorded.insert(event).second)
       return launch.emitOpError() << "records event '" << event.getName() << "' twice";
   }
-  SmallVector<Value> buffers(launch.getIns());
-  llvm::append_range(buffers, launch.getOuts());
   if (Value state = launch.getStepState()) {
-    buffers.push_back(state);
     RankedTensorType expected = getStepStateType(launch.getContext());
     if (RankedTensorType type = cast<BufferType>(state.getType()).getTensor(); type != expected)
       return launch.emitOpError() << "has a step state of " << type << ", expected " << expected;
   }
-  for (Value buffer : buffers)
+  for (Value buffer : launch.getBuffers())
     if (!buffer.getDefiningOp<BufferOp>() && !buffer.getDefiningOp<SubviewOp>())
       return launch.emitOpError() << "buffer operand must be an 'fsdp.buffer' or an 'fsdp.subview'";
   return success();
@@ -171,6 +179,29 @@ static LogicalResult verifyCollectives(LaunchOp launch, Block &body) {
   return success();
 }
 
+void LaunchOp::getEffects(SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  for (OpOperand &wait : getWaitMutable())
+    if (wait.get().getDefiningOp<EventOp>())
+      effects.emplace_back(MemoryEffects::Read::get(), &wait);
+  for (OpOperand &in : getInsMutable())
+    effects.emplace_back(MemoryEffects::Read::get(), &in);
+  for (OpOperand &out : getOutsMutable())
+    effects.emplace_back(MemoryEffects::Write::get(), &out);
+  for (OpOperand &record : getRecordsMutable())
+    effects.emplace_back(MemoryEffects::Write::get(), &record);
+  for (Operation &op : getBody().front()) {
+    std::optional<SmallVector<MemoryEffects::EffectInstance>> inside = getEffectsRecursively(&op);
+    if (!inside) { // any effect
+      effects.emplace_back(MemoryEffects::Write::get());
+      continue;
+    }
+    llvm::copy_if(*inside, std::back_inserter(effects),
+                  [](const MemoryEffects::EffectInstance &effect) {
+                    return !effect.getValue(); // else on a value of the body
+                  });
+  }
+}
+
 LogicalResult LaunchOp::verify() {
   if (failed(verifyOperands(*this)))
     return failure();
@@ -202,7 +233,7 @@ bool mlir::fsdp::mayShareLaunch(OptimizerStepOp one, OptimizerStepOp other) {
   return one.getStorageAttr() != other.getStorageAttr() &&
          one.getOptimizer() == other.getOptimizer() && one.getLr() == other.getLr() &&
          one.getScale() == other.getScale() && one.getOk() == other.getOk() &&
-         isDeferred(one) == isDeferred(other);
+         one.getDeferred() == other.getDeferred();
 }
 
 bool mlir::fsdp::mayBeGrouped(Operation *op) { return isa<AllGatherOp, ReduceScatterOp>(op); }

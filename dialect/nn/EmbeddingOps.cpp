@@ -145,3 +145,21 @@ LogicalResult EmbeddingOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> r
   operandCotangents.append({table, Value()});
   return success();
 }
+
+//===----------------------------------------------------------------------===//
+// Parts of a table
+//===----------------------------------------------------------------------===//
+
+SmallVector<Value> EmbeddingOp::buildSplit(OpBuilder &builder, ValueRange operands, TypeRange types,
+                                           FactorShards &shards) {
+  return {EmbeddingOp::create(builder, getLoc(), types[0], operands[0],
+                              shards.renumber(operands[1]),
+                              /*partial=*/true)};
+}
+
+SmallVector<Value> EmbeddingGradOp::buildSplit(OpBuilder &builder, ValueRange operands,
+                                               TypeRange types, FactorShards &shards) {
+  return {EmbeddingGradOp::create(builder, getLoc(), types[0], shards.renumber(operands[0]),
+                                  operands[1],
+                                  /*partial=*/true)};
+}

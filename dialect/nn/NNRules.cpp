@@ -1,8 +1,10 @@
 //===- NNRules.cpp - rules, costs and kernels of structured and row ops ---===//
 
 #include "dialect/nn/NNDialect.h"
+#include "dialect/nn/RowMath.h"
 #include "dialect/nn/Rows.h"
 #include "llvm/Support/MathExtras.h"
+#include <limits>
 
 using namespace mlir;
 using namespace mlir::nn;
@@ -217,4 +219,60 @@ Cost FusedOp::getCost() {
     if (auto inner = dyn_cast<CostOpInterface>(op))
       flops += inner.getCost().flops;
   return costOf(*this, flops);
+}
+
+//===----------------------------------------------------------------------===//
+// Parts of classes and rows
+//===----------------------------------------------------------------------===//
+
+// The description of nn.partial_cross_entropy has the formulas.
+SmallVector<Value> CrossEntropyOp::buildSplit(OpBuilder &builder, ValueRange operands,
+                                              TypeRange types, FactorShards &shards) {
+  Location loc = getLoc();
+  Value labels = shards.renumber(operands[1]), count = shards.count();
+  auto part = PartialCrossEntropyOp::create(builder, loc, TypeRange{types[0], types[0], types[0]},
+                                            operands[0], labels, count);
+  Value top = shards.allReduce(part.getMax(), Reduction::max);
+  Value shift = arith::SubFOp::create(builder, loc, part.getMax(), top);
+  Value scale = math::ExpOp::create(builder, loc, shift);
+  Value scaled = arith::MulFOp::create(builder, loc, part.getSum(), scale);
+  Value sum = shards.allReduce(scaled, Reduction::sum);
+  Value picked = shards.allReduce(part.getPicked(), Reduction::sum);
+  Value logSum = math::LogOp::create(builder, loc, sum);
+  Value logSumExp = arith::AddFOp::create(builder, loc, logSum, top);
+  return {arith::SubFOp::create(builder, loc, logSumExp, picked), logSumExp};
+}
+
+SmallVector<Value> CrossEntropyGradOp::buildSplit(OpBuilder &builder, ValueRange operands,
+                                                  TypeRange types, FactorShards &shards) {
+  Value labels = shards.renumber(operands[1]), count = shards.count();
+  return {CrossEntropyGradOp::create(builder, getLoc(), types[0], operands[0], labels, operands[2],
+                                     operands[3], count)};
+}
+
+// Of the ranks with the largest maximum, the one with the smallest index is chosen: negated indices
+// are maximized.
+SmallVector<Value> ArgmaxOp::buildSplit(OpBuilder &builder, ValueRange operands, TypeRange types,
+                                        FactorShards &shards) {
+  Location loc = getLoc();
+  RowMath m = RowMath::alongLast(builder, loc, operands[0]);
+  Value x = shards.masked(operands[0], m.last(), -std::numeric_limits<double>::infinity());
+  if (!shards.isShared())
+    return {ArgmaxOp::create(builder, loc, types[0], x)};
+  Value own = m.overRow(Reduction::max, m.widened(x));
+  Value top = shards.allReduce(own, Reduction::max);
+  auto type = cast<RankedTensorType>(types[0]);
+  Value first = shards.offset();
+  if (!type.getElementType().isInteger(64))
+    first = arith::TruncIOp::create(builder, loc, RankedTensorType::get({}, type.getElementType()),
+                                    first);
+  if (type.getRank() != 0)
+    first = RepeatOp::create(builder, loc, type, RowMath::einops({}, m.rows), first);
+  Value index = arith::AddIOp::create(builder, loc, ArgmaxOp::create(builder, loc, type, x), first);
+  Value turned = arith::SubIOp::create(builder, loc, m.integer(type, 0), index);
+  Value isLess = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OLT, own, top);
+  Value none = m.integer(type, -shards.getSize());
+  Value candidate = arith::SelectOp::create(builder, loc, isLess, none, turned);
+  Value best = shards.allReduce(candidate, Reduction::max);
+  return {arith::SubIOp::create(builder, loc, m.integer(type, 0), best)};
 }

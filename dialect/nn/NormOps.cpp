@@ -2,7 +2,9 @@
 
 #include "dialect/nn/NNDialect.h"
 #include "dialect/nn/Precision.h"
+#include "dialect/nn/RowMath.h"
 #include "dialect/nn/Rows.h"
+#include <limits>
 
 using namespace mlir;
 using namespace mlir::nn;
@@ -323,4 +325,86 @@ LogicalResult RmsNormOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> res
   appendNeeded(builder, {grad.getDX(), grad.getDScale()}, getX().getType().getElementType(), needed,
                operandCotangents);
   return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Parts of rows
+//===----------------------------------------------------------------------===//
+
+SmallVector<Value> SoftmaxOp::buildSplit(OpBuilder &builder, ValueRange operands, TypeRange types,
+                                         FactorShards &shards) {
+  RowMath m = RowMath::alongLast(builder, getLoc(), operands[0]);
+  Value part = shards.masked(operands[0], m.last(), -std::numeric_limits<double>::infinity());
+  if (!shards.isShared())
+    return {SoftmaxOp::create(builder, getLoc(), types[0], part)};
+  Value x = m.widened(part);
+  Value top = shards.allReduce(m.overRow(Reduction::max, x), Reduction::max);
+  Value power = math::ExpOp::create(builder, getLoc(), m.sub(x, m.ofRows(top)));
+  return {m.narrowed(m.div(power, m.ofRows(m.sum(power, shards))), types[0])};
+}
+
+// The variance is that of the deviations from the mean, as of a whole row: sums of squares would
+// cancel.
+SmallVector<Value> LayerNormOp::buildSplit(OpBuilder &builder, ValueRange operands, TypeRange types,
+                                           FactorShards &shards) {
+  RowMath m = RowMath::alongLast(builder, getLoc(), operands[0]);
+  Value x = m.widened(shards.masked(operands[0], m.last(), 0));
+  Value scale = m.widened(shards.masked(operands[1], 0, 0)),
+        bias = m.widened(shards.masked(operands[2], 0, 0));
+  Value mean = m.mean(x, shards);
+  Value deviation = shards.masked(m.sub(x, m.ofRows(mean)), m.last(), 0);
+  Value rstd = m.rstd(m.mean(m.mul(deviation, deviation), shards), getEps());
+  Value normal = m.mul(deviation, m.ofRows(rstd));
+  Value y = m.add(m.mul(normal, m.ofRow(scale)), m.ofRow(bias));
+  return {m.narrowed(y, types[0]), mean, rstd};
+}
+
+/// The results of a gradient, of which the first is not rounded yet: with the residual, if there is
+/// one, and with sums, if `types` has one more.
+static SmallVector<Value> joined(const RowMath &m, SmallVector<Value> results, ValueRange residual,
+                                 TypeRange types) {
+  if (!residual.empty())
+    results[0] = m.add(results[0], m.widened(residual[0]));
+  if (types.size() > results.size())
+    results.push_back(m.overRows(results[0]));
+  results[0] = m.narrowed(results[0], types[0]);
+  return results;
+}
+
+SmallVector<Value> LayerNormGradOp::buildSplit(OpBuilder &builder, ValueRange operands,
+                                               TypeRange types, FactorShards &shards) {
+  RowMath m = RowMath::alongLast(builder, getLoc(), operands[0]);
+  Value x = m.widened(shards.masked(operands[0], m.last(), 0));
+  Value scale = m.widened(shards.masked(operands[1], 0, 0));
+  Value mean = operands[2], rstd = m.ofRows(operands[3]);
+  Value d = m.widened(shards.masked(operands[4], m.last(), 0));
+  Value normal = m.mul(m.sub(x, m.ofRows(mean)), rstd);
+  Value g = m.mul(d, m.ofRow(scale)), product = m.mul(g, normal);
+  Value rest = m.sub(m.sub(g, m.ofRows(m.mean(g, shards))),
+                     m.mul(normal, m.ofRows(m.mean(product, shards))));
+  Value dX = shards.masked(m.mul(rstd, rest), m.last(), 0);
+  SmallVector<Value> results = {dX, m.overRows(m.mul(d, normal)), m.overRows(d)};
+  return joined(m, std::move(results), operands.drop_front(5), types);
+}
+
+SmallVector<Value> RmsNormOp::buildSplit(OpBuilder &builder, ValueRange operands, TypeRange types,
+                                         FactorShards &shards) {
+  RowMath m = RowMath::alongLast(builder, getLoc(), operands[0]);
+  Value x = m.widened(shards.masked(operands[0], m.last(), 0));
+  Value scale = m.widened(shards.masked(operands[1], 0, 0));
+  Value rstd = m.rstd(m.mean(m.mul(x, x), shards), getEps());
+  Value y = m.mul(m.mul(x, m.ofRows(rstd)), m.ofRow(scale));
+  return {m.narrowed(y, types[0]), rstd};
+}
+
+SmallVector<Value> RmsNormGradOp::buildSplit(OpBuilder &builder, ValueRange operands,
+                                             TypeRange types, FactorShards &shards) {
+  RowMath m = RowMath::alongLast(builder, getLoc(), operands[0]);
+  Value x = m.widened(shards.masked(operands[0], m.last(), 0));
+  Value scale = m.widened(shards.masked(operands[1], 0, 0));
+  Value rstd = m.ofRows(operands[2]);
+  Value d = m.widened(shards.masked(operands[3], m.last(), 0));
+  Value normal = m.mul(x, rstd), g = m.mul(d, m.ofRow(scale));
+  Value dX = m.mul(rstd, m.sub(g, m.mul(normal, m.ofRows(m.mean(m.mul(g, normal), shards)))));
+  return joined(m, {dX, m.overRows(m.mul(d, normal))}, operands.drop_front(4), types);
 }

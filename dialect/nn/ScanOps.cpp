@@ -1,6 +1,7 @@
 //===- ScanOps.cpp - cumulative sums --------------------------------------===//
 
 #include "dialect/nn/NNDialect.h"
+#include "dialect/nn/RowMath.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -84,3 +85,14 @@ KernelCall ScanSumOp::getKernelCall() {
 
 // An element is read before the sum at its position is written.
 InPlacePairs ScanSumOp::getInPlacePairs() { return {{0, 0}}; }
+
+SmallVector<Value> ScanSumOp::buildSplit(OpBuilder &builder, ValueRange operands, TypeRange types,
+                                         FactorShards &shards) {
+  const int64_t dim = getDim();
+  RowMath m(builder, getLoc(), cast<RankedTensorType>(operands[0].getType()), dim);
+  Value x = m.widened(shards.masked(operands[0], dim, 0));
+  Value others = shards.sumOfOthers(m.overRow(Reduction::sum, x), /*behind=*/getReverse());
+  Value own = ScanSumOp::create(builder, getLoc(), m.wide, getNotationAttr(), getAlongAttr(), x,
+                                getExclusiveAttr(), getReverseAttr());
+  return {m.narrowed(shards.masked(m.add(own, m.ofRows(others)), dim, 0), types[0])};
+}

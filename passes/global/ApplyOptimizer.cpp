@@ -1,6 +1,5 @@
 //===- ApplyOptimizer.cpp - from gradients to updates ---------------------===//
 
-#include "dialect/fsdp/Prints.h"
 #include "dialect/fsdp/Structure.h"
 #include "passes/Passes.h"
 #include "passes/global/LossWeight.h"
@@ -57,7 +56,7 @@ static Value buildChecked(OpBuilder &builder, StepOp step, Value loss) {
   Location loc = step.getLoc();
   Value count;
   for (OutputOp output : step.getBody().front().getOps<OutputOp>())
-    if (output->hasAttr(kCheckAttrName))
+    if (output.getCheck())
       count = count ? arith::AddFOp::create(builder, loc, count, output.getValue()).getResult()
                     : output.getValue();
   if (!count)
@@ -92,9 +91,9 @@ static LogicalResult applyOptimizer(StepOp step, const SymbolTable &symbols) {
   Value share = gradients.empty() ? Value() : buildShare(builder, gradients.front());
   if (share)
     norm = arith::MulFOp::create(builder, loc, norm, share);
-  OutputOp::create(builder, loc, "grad_norm", norm);
+  OutputOp::create(builder, loc, "grad_norm", norm, /*check=*/IntegerAttr());
   Value lr = LearningRateOp::create(builder, loc, optimizer);
-  OutputOp::create(builder, loc, "lr", lr);
+  OutputOp::create(builder, loc, "lr", lr, /*check=*/IntegerAttr());
   Value scale = buildScale(builder, loc, norm, optimizer);
   if (share)
     scale = arith::MulFOp::create(builder, loc, scale, share);
@@ -114,10 +113,10 @@ static LogicalResult applyOptimizer(StepOp step, const SymbolTable &symbols) {
 namespace {
 struct ApplyOptimizer : fsdp::impl::ApplyOptimizerPassBase<ApplyOptimizer> {
   void runOnOperation() override {
-    SymbolTable symbols(getOperation());
-    for (StepOp step : getOperation().getOps<StepOp>())
-      if (step.getKind() == StepKind::train && failed(applyOptimizer(step, symbols)))
-        return signalPassFailure();
+    StepOp step = getOperation();
+    if (step.getKind() == StepKind::train &&
+        failed(applyOptimizer(step, SymbolTable(step->getParentOp()))))
+      signalPassFailure();
   }
 };
 } // namespace

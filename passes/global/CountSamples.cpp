@@ -218,19 +218,18 @@ void SampleCounter::rewrite() {
 namespace {
 struct CountSamples : fsdp::impl::CountSamplesPassBase<CountSamples> {
   void runOnOperation() override {
-    for (StepOp step : getOperation().getOps<StepOp>()) {
-      auto inputs = step.getBody().front().getOps<InputOp>();
-      if (step.getKind() != StepKind::evaluate || inputs.empty() ||
-          !step.getBody().front().getOps<SampleCountOp>().empty())
-        continue;
-      InputOp first = *inputs.begin();
-      int64_t batch = cast<RankedTensorType>(first.getType()).getDimSize(first.getSampleDim());
-      if (batch < 2) // a batch of one sample is whole
-        continue;
-      SampleAnalysis analysis(step, batch);
-      if (succeeded(analysis.run()))
-        SampleCounter(step, batch, analysis).rewrite();
-    }
+    StepOp step = getOperation();
+    auto inputs = step.getBody().front().getOps<InputOp>();
+    if (step.getKind() != StepKind::evaluate || inputs.empty() ||
+        !step.getBody().front().getOps<SampleCountOp>().empty())
+      return;
+    InputOp first = *inputs.begin();
+    int64_t batch = cast<RankedTensorType>(first.getType()).getDimSize(first.getSampleDim());
+    if (batch < 2) // a batch of one sample is whole
+      return;
+    SampleAnalysis analysis(step, batch);
+    if (succeeded(analysis.run()))
+      SampleCounter(step, batch, analysis).rewrite();
   }
 };
 } // namespace

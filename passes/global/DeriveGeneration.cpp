@@ -11,7 +11,6 @@
 
 #include "passes/Passes.h"
 
-#include "dialect/fsdp/Deferred.h"
 #include "dialect/fsdp/FSDPDialect.h"
 #include "dialect/fsdp/Generation.h"
 #include "dialect/fsdp/Structure.h"
@@ -345,11 +344,11 @@ Value PartOfStep::cached(Value rows, SmallVectorImpl<CarriedOp> &kept, size_t in
   shape[2] = typeOf(tokens).getDimSize(1);
   if (index == kept.size()) {
     OpBuilder module(evaluate);
-    auto carried =
-        CarriedOp::create(module, rows.getLoc(), module.getStringAttr(name + "." + Twine(index)),
-                          TypeAttr::get(type.clone(shape)), FlatSymbolRefAttr());
-    // Positions without a token are read with the others, and not attended to.
-    carried->setDiscardableAttr(kZeroedAttrName, module.getUnitAttr());
+    auto carried = CarriedOp::create(
+        module, rows.getLoc(), module.getStringAttr(name + "." + Twine(index)),
+        TypeAttr::get(type.clone(shape)), FlatSymbolRefAttr(),
+        // Positions without a token are read with the others, and not attended to.
+        /*zeroed=*/module.getUnitAttr());
     SymbolTable(evaluate->getParentOfType<ModuleOp>()).insert(carried);
     kept.push_back(carried);
   }
@@ -517,7 +516,7 @@ struct DeriveGeneration : fsdp::impl::DeriveGenerationPassBase<DeriveGeneration>
     CarriedOp::create(
         builder, logits.getLoc(), builder.getStringAttr(generatedLogitsName),
         TypeAttr::get(RankedTensorType::get({1, 1, type.getShape().back()}, builder.getF32Type())),
-        FlatSymbolRefAttr());
+        FlatSymbolRefAttr(), /*zeroed=*/UnitAttr());
     Caches caches;
     // As many positions at a time as divide the context and are at most `chunk`.
     int64_t count = std::min<int64_t>(chunk.value, context);

@@ -355,9 +355,9 @@ static void buildOutput(StepOp step, OpBuilder &builder, Operation *measure, Str
                                         report ? weight : buildDivisor(builder, loc, weight));
   auto type = RankedTensorType::get({}, builder.getF32Type());
   auto narrow = arith::TruncFOp::create(builder, loc, type, quotient);
-  auto output = OutputOp::create(builder, loc, name, narrow);
-  if (Attribute place = measure->getDiscardableAttr(kCheckAttrName))
-    output->setDiscardableAttr(kCheckAttrName, place);
+  auto metric = dyn_cast<MetricOp>(measure);
+  auto output =
+      OutputOp::create(builder, loc, name, narrow, metric ? metric.getCheckAttr() : IntegerAttr());
   if (report)
     for (Operation *op : {quotient.getOperation(), narrow.getOperation(), output.getOperation()})
       op->setDiscardableAttr(kReportAttrName, report);
@@ -385,25 +385,24 @@ struct Differentiate : fsdp::impl::DifferentiatePassBase<Differentiate> {
   using Base::Base;
 
   void runOnOperation() override {
-    for (StepOp step : getOperation().getOps<StepOp>()) {
-      WalkResult region = step.walk([](ManualOp op) {
-        op.emitOpError("must be lowered before --fsdp-differentiate; run --fsdp-inline-manual "
-                       "first");
-        return WalkResult::interrupt();
-      });
-      if (region.wasInterrupted())
+    StepOp step = getOperation();
+    WalkResult region = step.walk([](ManualOp op) {
+      op.emitOpError("must be lowered before --fsdp-differentiate; run --fsdp-inline-manual "
+                     "first");
+      return WalkResult::interrupt();
+    });
+    if (region.wasInterrupted())
+      return signalPassFailure();
+    auto losses = step.getBody().front().getOps<LossOp>();
+    if (step.getKind() == StepKind::train) {
+      if (losses.empty()) {
+        step.emitOpError("has no loss to differentiate; mark it with 'fsdp.loss'");
         return signalPassFailure();
-      auto losses = step.getBody().front().getOps<LossOp>();
-      if (step.getKind() == StepKind::train) {
-        if (losses.empty()) {
-          step.emitOpError("has no loss to differentiate; mark it with 'fsdp.loss'");
-          return signalPassFailure();
-        }
-        if (failed(ReverseMode(step, *losses.begin(), ofSum).run()))
-          return signalPassFailure();
       }
-      lowerMeasures(step);
+      if (failed(ReverseMode(step, *losses.begin(), ofSum).run()))
+        return signalPassFailure();
     }
+    lowerMeasures(step);
   }
 };
 } // namespace

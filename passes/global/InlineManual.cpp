@@ -13,9 +13,6 @@ using namespace mlir::fsdp;
 
 namespace {
 struct InlineManual : fsdp::impl::InlineManualPassBase<InlineManual> {
-  void runOnOperation() override {
-    for (StepOp step : getOperation().getOps<StepOp>())
-      inlineManual(step);
-  }
+  void runOnOperation() override { inlineManual(getOperation()); }
 };
 } // namespace

@@ -203,24 +203,21 @@ static void lower(Operation *op, int64_t &place) {
       weight = arith::ConstantOp::create(
           builder, loc,
           DenseElementsAttr::get(RankedTensorType::get({}, builder.getF64Type()), 1.0));
-    auto metric = MetricOp::create(builder, loc, full, sum, weight);
+    auto check = isa<CheckOp>(op) ? builder.getI64IntegerAttr(--place) : IntegerAttr();
+    auto metric = MetricOp::create(builder, loc, full, sum, weight, check);
     metric->setDiscardableAttr(kReportAttrName, builder.getUnitAttr());
-    if (isa<CheckOp>(op))
-      metric->setDiscardableAttr(kCheckAttrName, builder.getI64IntegerAttr(--place));
   }
   op->erase();
 }
 
 void LowerPrints::runOnOperation() {
-  for (StepOp step : getOperation().getOps<StepOp>()) {
-    SmallVector<Operation *> reports;
-    step.walk([&](Operation *op) {
-      if (isa<PrintOp, CheckOp>(op))
-        reports.push_back(op);
-    });
-    // From the last to the first, so that they are in order after a checkpoint.
-    int64_t place = llvm::count_if(reports, llvm::IsaPred<CheckOp>);
-    for (Operation *op : llvm::reverse(reports))
-      lower(op, place);
-  }
+  SmallVector<Operation *> reports;
+  getOperation().walk([&](Operation *op) {
+    if (isa<PrintOp, CheckOp>(op))
+      reports.push_back(op);
+  });
+  // From the last to the first, so that they are in order after a checkpoint.
+  int64_t place = llvm::count_if(reports, llvm::IsaPred<CheckOp>);
+  for (Operation *op : llvm::reverse(reports))
+    lower(op, place);
 }

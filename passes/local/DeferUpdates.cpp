@@ -6,7 +6,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialect/fsdp/Deferred.h"
 #include "dialect/fsdp/Structure.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "passes/LaunchNames.h"
@@ -89,15 +88,11 @@ llvm::MapVector<StringAttr, LoadOp> UpdateDeferrer::findOverlapping() {
   return loads;
 }
 
-static void setZeroed(CarriedOp carried) {
-  carried->setDiscardableAttr(kZeroedAttrName, UnitAttr::get(carried.getContext()));
-}
-
 CarriedOp UpdateDeferrer::declare(Value value, std::string name, FlatSymbolRefAttr storage) {
   builder.setInsertionPoint(first->getParentOp());
   auto carried = CarriedOp::create(builder, value.getLoc(), builder.getStringAttr(name),
-                                   TypeAttr::get(value.getType()), storage);
-  setZeroed(carried);
+                                   TypeAttr::get(value.getType()), storage,
+                                   /*zeroed=*/builder.getUnitAttr());
   symbols.insert(carried, builder.getInsertionPoint());
   builder.setInsertionPointAfterValue(value);
   StructureScope scope(builder, getStructure(value.getDefiningOp()));
@@ -121,7 +116,7 @@ CarriedOp UpdateDeferrer::carryGradient(OptimizerStepOp update, LoadOp before) {
     });
     auto carried = symbols.lookup<CarriedOp>(load.getCarried());
     if (!overwritten) {
-      setZeroed(carried);
+      carried.setZeroed(true);
       return carried;
     }
   }
@@ -151,8 +146,8 @@ void UpdateDeferrer::build(const Deferred &deferred) {
                                : builder.clone(*update.getScale().getDefiningOp())->getResult(0);
   auto result =
       OptimizerStepOp::create(builder, loc, shard, TypeRange(types), update.getOptimizer(), storage,
-                              parameter, gradient, states, lr, scale, carried(deferred.ok));
-  result->setDiscardableAttr(kDeferredAttrName, builder.getUnitAttr());
+                              parameter, gradient, states, lr, scale, carried(deferred.ok),
+                              /*deferred=*/true);
   StoreOp::create(builder, loc, result.getNewParameter(), storage, "parameter");
   for (auto [name, state] : llvm::zip_equal(names, result.getNewStates()))
     StoreOp::create(builder, loc, state, storage, name);
@@ -167,8 +162,7 @@ void UpdateDeferrer::buildDrain(ArrayRef<Deferred> all) {
     lastWalk = walk;
   builder.setInsertionPointToEnd(&program.getBody().front());
   auto drain = SegmentOp::create(builder, last.getLoc(), lastWalk ? "drain.update" : "drain",
-                                 StepKind::train, /*async=*/false, last.getNext());
-  drain->setDiscardableAttr(kDrainAttrName, builder.getUnitAttr());
+                                 StepKind::train, /*async=*/false, /*drain=*/true, last.getNext());
   auto name = FlatSymbolRefAttr::get(SymbolTable(program).insert(drain));
   SmallVector<Attribute> afterDrain(last.getNext().begin(), last.getNext().end());
   afterDrain.push_back(name);
@@ -287,7 +281,7 @@ private:
   /// The first and the last segment of the one walk that trains, if updates are not deferred yet.
   static std::optional<std::pair<SegmentOp, SegmentOp>> findTraining(ProgramOp program) {
     for (SegmentOp segment : program.getOps<SegmentOp>())
-      if (isDrain(segment))
+      if (segment.getDrain())
         return std::nullopt;
     SmallVector<std::pair<SegmentOp, SegmentOp>> walks; // the first segment and the last one
     for (WalkOp walk : program.getOps<WalkOp>())

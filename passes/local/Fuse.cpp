@@ -403,7 +403,7 @@ Regions Fuse::collectRegions(ArrayRef<Operation *> ops, const Reports &reports) 
 
 void Fuse::runOnOperation() {
   Reshapes reshapes;
-  getOperation().walk([&](SegmentOp segment) {
+  for (SegmentOp segment : getOperation().getOps<SegmentOp>()) {
     nn::limitConcatInputs(segment.getBody().front(), limits::kMaxConcatInputs);
     SmallVector<Operation *> ops;
     Reports reports;
@@ -436,5 +436,5 @@ void Fuse::runOnOperation() {
     for (Operation *op : llvm::reverse(ops))
       if (!erased.contains(op) && isa<arith::ConstantOp>(op) && op->use_empty())
         op->erase();
-  });
+  }
 }

@@ -122,7 +122,7 @@ static void join(const JoinedGroup &group) {
 }
 
 void JoinAllReduces::runOnOperation() {
-  getOperation().walk([&](SegmentOp segment) {
+  for (SegmentOp segment : getOperation().getOps<SegmentOp>()) {
     Block &block = segment.getBody().front();
     Operation *next = nullptr;
     for (Operation *op = block.empty() ? nullptr : &block.front(); op; op = next) {
@@ -136,5 +136,5 @@ void JoinAllReduces::runOnOperation() {
       next = group.members.back()->getNextNode();
       join(group);
     }
-  });
+  }
 }

@@ -187,7 +187,7 @@ static bool isWholeSum(arith::AddFOp op) {
 namespace {
 struct JoinKernels : fsdp::impl::JoinKernelsPassBase<JoinKernels> {
   void runOnOperation() override {
-    getOperation().walk([](SegmentOp segment) {
+    for (SegmentOp segment : getOperation().getOps<SegmentOp>()) {
       SmallVector<arith::AddFOp> sums;
       SmallVector<nn::ResidualOpInterface> kernels;
       for (Operation &op : segment.getBody().front())
@@ -198,7 +198,7 @@ struct JoinKernels : fsdp::impl::JoinKernelsPassBase<JoinKernels> {
         if (auto sum = dyn_cast<arith::AddFOp>(op); sum && isWholeSum(sum))
           sums.push_back(sum);
       llvm::for_each(sums, joinSquares);
-    });
+    }
   }
 };
 } // namespace

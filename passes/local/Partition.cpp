@@ -117,7 +117,7 @@ void Partition::runOnOperation() {
     builder.setInsertionPointToEnd(segments);
     const std::string name = isCut(step) ? step.getSymName().str() : getFirstSegment(step);
     auto segment = SegmentOp::create(builder, step.getLoc(), name, step.getKind(),
-                                     /*async=*/false, builder.getArrayAttr(next));
+                                     /*async=*/false, /*drain=*/false, builder.getArrayAttr(next));
     builder.createBlock(&segment.getBody());
     if (failed(StepPartitioner(step, shardings, *padded, *layout, *when, *tied, builder).run()))
       return signalPassFailure();

@@ -275,8 +275,9 @@ LogicalResult PipelineMicrobatches::runOnProgram(ProgramOp program,
           StringAttr known = firsts.lookup(name.getAttr());
           return Attribute(known ? FlatSymbolRefAttr::get(known) : name);
         });
-    auto segment = SegmentOp::create(builder, first.getLoc(), step.name, first.getKind(),
-                                     first.getAsync(), builder.getArrayAttr(next));
+    auto segment =
+        SegmentOp::create(builder, first.getLoc(), step.name, first.getKind(), first.getAsync(),
+                          first.getDrain(), builder.getArrayAttr(next));
     builder.createBlock(&segment.getBody());
     StepWriter(step, kept, builder).write(order);
     written.push_back(segment);

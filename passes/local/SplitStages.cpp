@@ -6,7 +6,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialect/fsdp/DiscardableAttributes.h"
 #include "dialect/fsdp/Structure.h"
 #include "mlir/IR/IRMapping.h"
 #include "passes/Passes.h"
@@ -100,18 +99,16 @@ private:
     setStructure(op, of);
   }
 
-  void addNumber(Operation *transfer, Value value) {
-    transfer->setAttr(kMessageAttrName, builder.getI64IntegerAttr(plan.messages.lookup(value)));
+  IntegerAttr messageOf(Value value) const {
+    return builder.getI64IntegerAttr(plan.messages.lookup(value));
   }
   void send(Value value, int64_t offset, bool inRing) {
-    addNumber(
-        SendOp::create(builder, value.getLoc(), mapping.lookup(value), offset, inRing, over()),
-        value);
+    SendOp::create(builder, value.getLoc(), mapping.lookup(value), offset, inRing, over(),
+                   messageOf(value));
   }
   void receive(Value value, int64_t offset, bool inRing) {
-    auto op = ReceiveOp::create(builder, value.getLoc(), value.getType(), offset, inRing, over());
-    addNumber(op, value);
-    mapping.map(value, op.getResult());
+    mapping.map(value, ReceiveOp::create(builder, value.getLoc(), value.getType(), offset, inRing,
+                                         over(), messageOf(value)));
   }
 
   /// Receives what the previous part in this direction sends, passes it on where later parts need
@@ -329,7 +326,7 @@ void SplitStages::runOnOperation() {
       builder.setInsertionPointToEnd(&role.getBody().front());
       SegmentOp old = plan->segment;
       auto segment = SegmentOp::create(builder, old.getLoc(), old.getSymName(), old.getKind(),
-                                       old.getAsync(), old.getNext());
+                                       old.getAsync(), old.getDrain(), old.getNext());
       builder.createBlock(&segment.getBody());
       RankSegment(*plan, axis, rank, ranks, builder).build();
     }

@@ -2,7 +2,6 @@
 
 #include "passes/prediction/Prediction.h"
 #include "dialect/fsdp/AxisParts.h"
-#include "dialect/fsdp/Deferred.h"
 #include "passes/scheduled/PipelineParts.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -20,7 +19,7 @@ static std::vector<int> findStep(const ScheduleProblem &schedule, int index,
   const std::string trains = stringifyStepKind(kind).str();
   auto trainsIn = [&](int segment) {
     return role.segments[segment].kind == trains &&
-           !isDrain(SegmentOp(schedule.segments[index][segment]));
+           !SegmentOp(schedule.segments[index][segment]).getDrain();
   };
   std::vector<int> step;
   for (const schedule::ExecutionPlan &walk : role.walks) {

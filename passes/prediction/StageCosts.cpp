@@ -2,7 +2,6 @@
 
 #include "passes/prediction/StageCosts.h"
 
-#include "dialect/fsdp/Deferred.h"
 #include "dialect/fsdp/Structure.h"
 #include "passes/scheduled/PipelineParts.h"
 #include "passes/scheduled/SegmentPlan.h"
@@ -67,7 +66,7 @@ std::vector<std::vector<double>> mlir::fsdp::timeRuns(const StepSimulation &simu
   StageUnits units(runs, stages);
   for (auto [role, segments] : llvm::enumerate(schedule.segments))
     for (auto [segment, op] : llvm::enumerate(segments)) {
-      if (SegmentOp(op).getKind() != StepKind::train || isDrain(op))
+      if (SegmentOp(op).getKind() != StepKind::train || SegmentOp(op).getDrain())
         continue;
       for (auto [number, launch] : llvm::enumerate(schedule.launches[role][segment])) {
         const Structure structure = getStructure(launch);

@@ -3,7 +3,6 @@
 #include "passes/scheduled/MemoryReport.h"
 #include "dialect/fsdp/AxisParts.h"
 #include "dialect/fsdp/CollectiveGroup.h"
-#include "dialect/fsdp/Deferred.h"
 #include "dialect/fsdp/Structure.h"
 #include "passes/schedule/MemoryPlanner.h"
 #include "passes/schedule/Peak.h"
@@ -306,7 +305,7 @@ static MemoryReport measureRole(const ScheduleProblem &schedule, int index,
       times[walk.segments[i]] = walk.times[i];
   // A drain performs the updates of a step in place of the next step.
   for (auto [segment, runs] : llvm::zip_equal(schedule.segments[index], times))
-    if (isDrain(SegmentOp(segment)))
+    if (SegmentOp(segment).getDrain())
       runs = 0;
   for (auto [segment, launches, runs] :
        llvm::zip_equal(schedule.segments[index], schedule.launches[index], times))

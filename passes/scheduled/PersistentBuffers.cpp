@@ -1,6 +1,5 @@
 //===- PersistentBuffers.cpp - what is kept from one segment to the next --===//
 
-#include "dialect/fsdp/Deferred.h"
 #include "passes/scheduled/SegmentPlan.h"
 
 using namespace mlir;
@@ -80,7 +79,7 @@ std::vector<PlannedBuffer> mlir::fsdp::planPersistent(ProgramOp program,
     std::string storage = carried.getStorage().value_or("").str();
     std::string what = storage.empty() ? "" : BufferOp::accumulator.str();
     buffers.push_back({carried.getSymName().str(), carried.getTensorType(), carried.getLoc(),
-                       storage, what, isZeroed(carried)});
+                       storage, what, carried.getZeroed()});
   }
   for (auto segment : program.getOps<SegmentOp>())
     for (auto input : segment.getOps<InputOp>())

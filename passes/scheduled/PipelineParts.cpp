@@ -2,7 +2,6 @@
 
 #include "passes/scheduled/PipelineParts.h"
 #include "dialect/fsdp/AxisRoles.h"
-#include "dialect/fsdp/Deferred.h"
 #include "dialect/fsdp/Structure.h"
 #include "passes/scheduled/SegmentPlan.h"
 
@@ -56,7 +55,7 @@ bool PipelineParts::addRole(size_t role, int64_t rank) {
        llvm::zip_equal(schedule.segments[role], schedule.launches[role])) {
     SegmentOp parent = segment;
     auto &ofSegment = ofRole.emplace_back(launches.size());
-    if (parent.getKind() != StepKind::train || isDrain(parent))
+    if (parent.getKind() != StepKind::train || parent.getDrain())
       continue;
     std::set<int64_t> isBackward; // stages
     for (auto [part, op] : llvm::zip_equal(ofSegment, launches)) {

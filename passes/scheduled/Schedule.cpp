@@ -1,6 +1,5 @@
 //===- Schedule.cpp - from local IR to launches on streams ----------------===//
 
-#include "dialect/fsdp/Deferred.h"
 #include "passes/Passes.h"
 #include "passes/schedule/IssueOrder.h"
 #include "passes/schedule/ProgramOrder.h"
@@ -164,14 +163,12 @@ schedule::IssueGroups getIssueGroups(const SegmentPlan &plan) {
 BufferOp create(OpBuilder &builder, const PlannedBuffer &planned, UnitAttr persistent) {
   MLIRContext *context = builder.getContext();
   bool holds = !planned.storage.empty();
-  auto buffer = BufferOp::create(
+  return BufferOp::create(
       builder, planned.location, BufferType::get(context, planned.type),
       builder.getStringAttr(planned.name), persistent,
+      planned.zeroed ? builder.getUnitAttr() : UnitAttr(),
       holds ? FlatSymbolRefAttr::get(context, planned.storage) : FlatSymbolRefAttr(),
       holds ? builder.getStringAttr(planned.what) : StringAttr(), IntegerAttr());
-  if (planned.zeroed)
-    buffer->setDiscardableAttr(kZeroedAttrName, builder.getUnitAttr());
-  return buffer;
 }
 
 /// Writes a plan into its segment in place of the local IR.

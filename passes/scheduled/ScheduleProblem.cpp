@@ -2,8 +2,6 @@
 
 #include "passes/scheduled/ScheduleProblem.h"
 #include "dialect/fsdp/CollectiveGroup.h"
-#include "dialect/fsdp/Deferred.h"
-#include "dialect/fsdp/DiscardableAttributes.h"
 #include "dialect/fsdp/LaunchBodies.h"
 #include "dialect/fsdp/StepStateAccess.h"
 #include "dialect/nn/ProductCost.h"
@@ -69,7 +67,7 @@ static std::vector<std::pair<int64_t, int64_t>> getMembers(BufferOp buffer,
 /// True if `buffer` is written before the first segment: tensors of storages and the step state,
 /// which the driver fills, and zeroed buffers.
 static bool isFilled(BufferOp buffer) {
-  if (isZeroed(buffer))
+  if (buffer.getZeroed())
     return true;
   if (!buffer.getPersistent() || buffer.getStorage())
     return buffer.getWhat() != BufferOp::accumulator;
@@ -148,7 +146,7 @@ BodyFacts::BodyFacts(LaunchOp launch)
 class RoleBuilder {
 public:
   RoleBuilder(ScheduleProblem &result, size_t index, ArrayRef<RoleRanks> roles,
-              const SymbolTable &symbols, PerBody<BodyFacts> &bodies)
+              const SymbolTable &symbols, PerLaunchClass<BodyFacts> &bodies)
       : result(result), program(roles[index].program), index(index), roles(roles), symbols(symbols),
         bodies(bodies) {}
 
@@ -293,7 +291,7 @@ private:
   }
 
   const BodyFacts &bodyOf(LaunchOp op) {
-    return bodies.get(op, [](LaunchOp first) { return BodyFacts(first); });
+    return *bodies.find(op, [](LaunchOp first) { return BodyFacts(first); });
   }
 
   void translateCollectives(LaunchOp op, const BodyFacts &body, schedule::Launch &launch) {
@@ -396,8 +394,8 @@ private:
   /// changed their order differ.
   static std::string describeMessage(LaunchOp launch, CollectiveOpInterface op) {
     SmallVector<std::string> parts;
-    if (auto number = op->getAttrOfType<IntegerAttr>(kMessageAttrName))
-      parts.push_back("value " + std::to_string(number.getInt()));
+    if (std::optional<uint64_t> number = op.getMessage())
+      parts.push_back("value " + std::to_string(*number));
     const Structure of = getStructure(launch);
     if (of.microbatch >= 0)
       parts.push_back("of microbatch " + std::to_string(of.microbatch));
@@ -486,8 +484,8 @@ private:
   ProgramOp program;
   size_t index; ///< of the role
   ArrayRef<RoleRanks> roles;
-  const SymbolTable &symbols; ///< of the module
-  PerBody<BodyFacts> &bodies; ///< of the module
+  const SymbolTable &symbols;        ///< of the module
+  PerLaunchClass<BodyFacts> &bodies; ///< of the module
   schedule::Role role;
   /// By axes, of those of which membersOver was asked.
   std::deque<std::pair<SmallVector<StringAttr>, std::vector<int>>> memberSets;
@@ -503,7 +501,7 @@ private:
 
 static void buildRoles(ScheduleProblem &result, ModuleOp module, ArrayRef<RoleRanks> roles) {
   SymbolTable symbols(module);
-  PerBody<BodyFacts> bodies;
+  PerLaunchClass<BodyFacts> bodies;
   for (size_t index = 0; index < roles.size(); ++index)
     RoleBuilder(result, index, roles, symbols, bodies).build();
 }

@@ -1,7 +1,6 @@
 //===- SegmentPlan.cpp - one launch per op, one place per value -----------===//
 
 #include "passes/scheduled/SegmentPlan.h"
-#include "dialect/fsdp/Deferred.h"
 #include "dialect/fsdp/ReduceInPlace.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -517,7 +516,7 @@ private:
   static StringRef getStream(Operation *op) {
     if (isa<InputOp>(op))
       return streams::input;
-    if (auto step = dyn_cast<OptimizerStepOp>(op); step && isDeferred(step))
+    if (auto step = dyn_cast<OptimizerStepOp>(op); step && step.getDeferred())
       return streams::update;
     if (op->getDiscardableAttr(FSDPDialect::gathersAttrName))
       return streams::gather;

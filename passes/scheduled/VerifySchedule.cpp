@@ -1,6 +1,5 @@
 //===- VerifySchedule.cpp - prove the schedule, or show where it fails ----===//
 
-#include "dialect/fsdp/Deferred.h"
 #include "dialect/fsdp/Names.h"
 #include "dialect/fsdp/StepStateAccess.h"
 #include "dialect/fsdp/UpdateGroup.h"
@@ -242,9 +241,9 @@ static LogicalResult verifyDrains(ProgramOp program, const RuledOps &ruled) {
   for (SegmentOp segment : program.getOps<SegmentOp>())
     for (Operation *op : ruled.find(segment)->second)
       if (auto update = dyn_cast<OptimizerStepOp>(op)) {
-        if (isDrain(segment))
+        if (segment.getDrain())
           drained.insert(update.getStorage());
-        else if (isDeferred(update))
+        else if (update.getDeferred())
           deferred.push_back(update);
       }
   for (OptimizerStepOp update : deferred)
@@ -252,8 +251,8 @@ static LogicalResult verifyDrains(ProgramOp program, const RuledOps &ruled) {
       return update.emitOpError() << "updates storage '" << update.getStorage()
                                   << "' in the step after that of its "
                                   << "gradient, but no drain of program '" << program.getSymName()
-                                  << "' does; let a segment with '" << kDrainAttrName
-                                  << "' update it too";
+                                  << "' does; let a segment marked 'drain' update "
+                                  << "it too";
   return success();
 }
 

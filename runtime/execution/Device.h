@@ -11,6 +11,7 @@
 
 #include "base/OutputPath.h"
 #include "runtime/device/InputSource.h"
+#include "runtime/device/ProductChoices.h"
 #include "runtime/device/Work.h"
 #include "runtime/execution/AttentionLibrary.h"
 #include "runtime/job/Job.h"
@@ -92,6 +93,10 @@ public:
   virtual std::string collectives() const { return ""; }
   /// The library that computes attention, if one does.
   virtual AttentionLibrary attentionLibrary() const { return {}; }
+  /// The algorithms of products that were chosen by time. A checkpoint keeps them, and a run that
+  /// continues from it adopts them before its first plan.
+  virtual ProductChoices productChoices() const { return {}; }
+  virtual void adoptProductChoices(const ProductChoices &) {}
 
 protected:
   explicit Device(Job &job) : job_(job) {}

@@ -3,6 +3,7 @@
 #include "base/Error.h"
 
 #include <cstring>
+#include <type_traits>
 
 namespace fsdp::rt {
 
@@ -52,6 +53,10 @@ CollectiveRequest CollectiveRequest::counterpart(int rank) const {
   return theirs;
 }
 
+static bool reduces(CollectiveKind kind) {
+  return kind == CollectiveKind::ReduceScatter || kind == CollectiveKind::AllReduce;
+}
+
 std::string CollectiveRequest::describe() const {
   std::string text = nameOf(kind);
   if (kind == Kind::Barrier)
@@ -59,8 +64,11 @@ std::string CollectiveRequest::describe() const {
   if (kind == Kind::Broadcast)
     return text +
            format(" of %zu bytes from %d", std::size_t(total) * sizeInBytes(type), int(root));
-  const bool reduces = kind == Kind::ReduceScatter || kind == Kind::AllReduce;
-  text += format(" %s %s", !reduces ? "of" : op == ReduceOp::Max ? "max" : "sum", rt::nameOf(type));
+  text += format(" %s %s",
+                 !reduces(kind)        ? "of"
+                 : op == ReduceOp::Max ? "max"
+                                       : "sum",
+                 rt::nameOf(type));
   if (kind == Kind::Permute)
     return text + format(" x%zu by table %016zx", std::size_t(total), std::size_t(sources));
   if (kind == Kind::Repartition)
@@ -76,12 +84,11 @@ std::string CollectiveRequest::describe() const {
   if (isTransfer())
     return text + format(" x%zu %s rank %d of the group (message %zu)", std::size_t(total),
                          kind == Kind::Send ? "to" : "from", int(root), std::size_t(message));
-  if (local == 0 && root)
-    return text + format(" x%zu by %d", std::size_t(total), int(root));
-  if (local == 0)
-    return text + format(" x%zu", std::size_t(total));
-  text += format(" %zux%zux%zu of %zu", std::size_t(outer), std::size_t(local), std::size_t(inner),
-                 std::size_t(total));
+  text += local == 0 ? format(" x%zu", std::size_t(total))
+                     : format(" %zux%zux%zu of %zu", std::size_t(outer), std::size_t(local),
+                              std::size_t(inner), std::size_t(total));
+  if (root)
+    text += format(" with root %d", int(root));
   if (message) // Communicator::performGroup
     text += format(", first of a group of %zu with hash %016zx", std::size_t(message),
                    std::size_t(sources));
@@ -113,29 +120,29 @@ static void checkParts(const CollectiveRequest &request, std::size_t local, std:
                        nameOf(request.kind), name, local, ranks, total));
 }
 
-void CollectiveRequest::check(int ranks, const char *name) const {
+/// Whether ranks have parts of a dimension, as the request of `kind` is a ShardLayout.
+static bool cutsDimension(CollectiveKind kind) {
   switch (kind) {
-  case Kind::AllToAll:
-    checkParts(*this, local, total, ranks, name);
-    return checkParts(*this, concatLocal, concatTotal, ranks, name);
-  case Kind::AllGather:
-    return checkParts(*this, local, total, ranks, name);
-  case Kind::ReduceScatter:
-    checkParts(*this, local, total, ranks, name);
-    [[fallthrough]];
-  case Kind::AllReduce:
-    if (type == DType::Bool)
-      throw Error(format("%s got elements of type %s, expected f32, f64, bf16, i32 or i64",
-                         rt::nameOf(kind), rt::nameOf(type)));
-    return;
-  case Kind::Broadcast:
-    if (root >= ranks)
-      throw Error(format("%s over '%s' got root %d, expected 0..%d", rt::nameOf(kind), name,
-                         int(root), ranks - 1));
-    return;
+#define FSDP_COLLECTIVE(name, Kind, Request)                                                       \
+  case CollectiveKind::Kind:                                                                       \
+    return std::is_base_of_v<ShardLayout, Request>;
+#include "runtime/program/Collectives.def"
   default:
-    return;
+    return false;
   }
+}
+
+void CollectiveRequest::check(int ranks, const char *name) const {
+  if (cutsDimension(kind) || kind == Kind::AllToAll)
+    checkParts(*this, local, total, ranks, name);
+  if (kind == Kind::AllToAll)
+    checkParts(*this, concatLocal, concatTotal, ranks, name);
+  if (reduces(kind) && type == DType::Bool)
+    throw Error(format("%s got elements of type %s, expected f32, f64, bf16, i32 or i64",
+                       rt::nameOf(kind), rt::nameOf(type)));
+  if (!isTransfer() && root >= ranks)
+    throw Error(format("%s over '%s' got root %d, expected 0..%d", rt::nameOf(kind), name,
+                       int(root), ranks - 1));
 }
 
 CollectiveRequest CollectiveRequest::transfer(Kind kind, std::size_t count, DType type, int peer,

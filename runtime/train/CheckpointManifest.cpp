@@ -205,6 +205,16 @@ void readHistory(const Json &json, const std::string &path, CheckpointManifest &
                   " norms in 'history', expected as many");
 }
 
+void readProducts(const Json &json, const std::string &path, ProductChoices &products) {
+  const Fields fields(json, path);
+  if (!json.is_object() || !json.contains("algorithms") || !json["algorithms"].is_object())
+    fields.refuse("got 'products' that is not an object with algorithms");
+  fields.read("machine", products.machine);
+  const Fields algorithms(json["algorithms"], path);
+  for (const auto &[product, number] : json["algorithms"].items())
+    algorithms.read(product.c_str(), products.algorithms[product]);
+}
+
 CheckpointManifest::File readFile(const Json &json, const std::string &path) {
   const Fields fields(json, path);
   if (!json.is_object())
@@ -309,6 +319,8 @@ std::string CheckpointManifest::text() const {
     json["no_decay"] = *groups.noDecay;
   if (!losses.empty())
     json["history"] = {{"loss", historyText(losses)}, {"grad_norm", historyText(gradNorms)}};
+  if (!products.machine.empty())
+    json["products"] = {{"machine", products.machine}, {"algorithms", products.algorithms}};
   for (const DataSource &source : sources)
     json["sources"].push_back(
         {{"name", source.name}, {"weight", source.weight}, {"samples", source.samples}});
@@ -369,6 +381,8 @@ CheckpointManifest CheckpointManifest::parse(const char *begin, const char *end,
   readGroups(json, fields, manifest.groups);
   if (json.contains("history")) // missing in older manifests, and at step 0
     readHistory(json["history"], path, manifest);
+  if (json.contains("products")) // of runs that measured them
+    readProducts(json["products"], path, manifest.products);
   if (json.contains("sources")) {
     if (!fields.at("sources").is_array())
       refuse("got 'sources' that is not a list");

@@ -6,6 +6,7 @@
 #include "base/ParameterGroups.h"
 #include "base/Safetensors.h"
 #include "runtime/data/DataFiles.h"
+#include "runtime/device/ProductChoices.h"
 #include "runtime/program/StepState.h"
 #include "runtime/train/BesideFiles.h"
 #include "runtime/train/CheckpointLayout.h"
@@ -73,6 +74,7 @@ struct CheckpointManifest {
   bool shuffle = false;
   std::int64_t datasetSamples = 0; ///< 0: no data set
   std::vector<DataSource> sources; ///< of the data set if it has several, without their files
+  ProductChoices products;         ///< none where nothing was measured
   std::vector<File> files;
   std::vector<Extra> extraFiles;
   /// RunHeader::record of each program run that led to this checkpoint, in order.

@@ -116,12 +116,10 @@ static std::string describeData(const Program &program) {
   return readsTokens(program) ? " (tokens, or bytes if the vocabulary is 256)" : " (safetensors)";
 }
 
-/// Options of the steps of training alone, which a run without them would ignore.
-constexpr const char *kOfTraining[] = {
-    "--lr",        "--schedule", "--warmup", "--min-lr",   "--decay-share",  "--schedule-steps",
-    "--momentum",  "--beta1",    "--beta2",  "--eps",      "--weight-decay", "--clip",
-    "--lr-scale",  "--no-decay", "--on-nan", "--on-spike", "--shuffle",      "--log-data",
-    "--eval-every"};
+/// Options of the steps of training alone, besides hyperparameters: a run without steps would
+/// ignore them.
+constexpr const char *kOfTraining[] = {"--on-nan", "--on-spike", "--shuffle", "--log-data",
+                                       "--eval-every"};
 
 /// The text after describeData.
 constexpr const char *kSeveralFiles =
@@ -220,7 +218,12 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
                     });
   base::addInteger(app, "--seed", "S", options.seed, "seed of the initial weights",
                    base::IntegerRange<std::uint64_t>());
+  const std::size_t before = app.get_options().size();
   declareHyperparameters(app, program, options);
+  std::vector<std::string> ofTraining(std::begin(kOfTraining), std::end(kOfTraining));
+  const std::vector<CLI::Option *> declared = app.get_options();
+  for (std::size_t i = before; i < declared.size(); ++i)
+    ofTraining.push_back("--" + declared[i]->get_lnames().front()); // get_name omits hidden ones
   const char *const ofEvaluation = program.evaluate.runs.empty() ? hidden : shown;
   base::addList(app, "--val-data", "FILE", options.valData,
                 "data set to evaluate on" + kind + kSeveralFiles)
@@ -321,7 +324,7 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
 
   if (const std::string fault = faultOfHyperparameters(program, options); !fault.empty())
     return misused(fault);
-  const auto isGiven = [&](const char *name) { return app.count(name) > 0; };
+  const auto isGiven = [&](const std::string &name) { return app.count(name) > 0; };
   options.seedIsGiven = isGiven("--seed");
   const bool trains = isGiven("--save") || isGiven("--resume") || isGiven("--steps") ||
                       isGiven("--epochs") || isGiven("--init") || isGiven("--export") ||
@@ -339,9 +342,9 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
     if (!options.save.empty())
       return misused("got --save with --steps=0, which changes no weights: leave it out, and name "
                      "a checkpoint with --resume");
-    for (const char *option : kOfTraining)
+    for (const std::string &option : ofTraining)
       if (isGiven(option))
-        return misused(std::string("got ") + option +
+        return misused("got " + option +
                        " with --steps=0, which trains nothing: leave it out, or train at least one "
                        "step");
   }

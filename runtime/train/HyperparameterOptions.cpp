@@ -3,6 +3,7 @@
 #include "base/Error.h"
 #include "base/GroupOptions.h"
 #include "base/Options.h"
+#include "base/UpdateConstants.h"
 #include "runtime/train/CommandLineParts.h"
 #include "runtime/train/Hyperparameters.h"
 #include "runtime/train/Log.h"
@@ -14,10 +15,6 @@
 namespace fsdp::rt {
 
 using namespace base;
-
-/// Constants of rules: an option that the program's rule lacks is reported as one of another rule.
-static constexpr const char *kKnownConstants[] = {"momentum", "beta1", "beta2", "eps",
-                                                  "weight_decay"};
 
 static const UpdateConstant *findConstant(const Program &program, const std::string &name) {
   for (const UpdateConstant &constant : program.updateConstants)
@@ -69,7 +66,7 @@ void declareHyperparameters(CLI::App &app, const Program &program, Options &opti
                 std::string(constant.name) + " of " + program.updateRule, constant.isFraction)
         ->default_str(shortest(constant.value))
         ->group(constant.isFixed ? "" : "Options");
-  for (const char *name : kKnownConstants)
+  for (const char *name : kUpdateConstants)
     if (!findConstant(program, name))
       addConstant(app, options, name, "", /*isFraction=*/false)->group("");
   addConstant(app, options, "clip", "largest global norm of the gradients; 0 for no clipping",

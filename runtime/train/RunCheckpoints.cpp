@@ -282,6 +282,7 @@ void RunCheckpoints::continueFrom(const Checkpoint &checkpoint) {
         .byAll()
         .asRefusal();
   options.seed = from.seed;
+  device.adoptProductChoices(from.products);
   if (device.rank() != 0)
     return;
   std::fprintf(options.generation ? stderr : stdout, "resumed from %s, step %lld\n", name.c_str(),
@@ -410,6 +411,7 @@ void RunCheckpoints::save(std::int64_t step) {
   next.baseLearningRate = hyper.rate;
   next.schedule = hyper.schedule;
   next.scheduleSteps = hyper.endIsGiven ? hyper.end : 0;
+  next.products = device.productChoices();
   next.updateRule = hyper.rule;
   next.constants = hyper.constants;
   if (program.clip > 0)

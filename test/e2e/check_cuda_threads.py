@@ -24,13 +24,14 @@ SOURCES = [
         "job/StopSignals", "job/Watchdog", "comm/cuda/DevicePeer", "comm/cuda/Monitor", "comm/cuda/NcclChoices",
         "comm/cuda/HeldReceives", "comm/cuda/NcclCollectives", "comm/cuda/NcclWindows", "comm/cuda/PendingActions",
         "comm/cuda/ShardedCollectives", "execution/cuda/Context",
-        "execution/cuda/InputStaging")),
+        "execution/cuda/InputStaging", "execution/cuda/ProfilerRanges", "execution/cuda/SegmentGraphs")),
     *(f"test/emulator/{name}.cpp" for name in ("Failure", "Memory", "Nccl", "NcclComm", "NcclLaunchOrder", "Queue", "Runtime", "Settings",
                                               "Symbols")),
     "test/unit/runtime/comm/cuda/CudaRanksMain.cpp", "test/unit/runtime/comm/Conformance.cpp",
 ]
 PLANTED = ("_Z21ncclCommGetAsyncErrorP8ncclCommP12ncclResult_t",
-           "_Z22ncclCommInitRankConfigPP8ncclCommi12ncclUniqueIdiP12ncclConfig_t", "getenv")
+           "_Z22ncclCommInitRankConfigPP8ncclCommi12ncclUniqueIdiP12ncclConfig_t", "_Z18cublasLtGetVersionv",
+           "getenv")
 # Mesh, mode, emulator, exit status, message.
 JOBS = [
     ("fsdp=2", "steps", "devices=2", 0, "done"),

@@ -5,7 +5,7 @@ gpt2 on two ranks, three steps. For each rank, stream and kind of work, both tar
 and flops, where a product with a kernel in its wake counts as one launch, whose bytes are the CPU's own
 business, as do the copies of one output; each action lies in its step and after the one before it on its stream, whatever order
 streams run in; waits are named, gathers have arrows to their uses, bytes are counted and evaluations marked as on the CPU
-(trace_events.py); numbers are those of a run that is not traced; bench/trace-summary sums it.
+(trace_events.py); numbers are those of a run that is not traced; ranges of NVTX have the names of the trace; bench/trace-summary sums it.
 """
 
 import collections
@@ -101,6 +101,32 @@ def check_variants(path):
         raise SystemExit(f"{path}: got '{plain[0]}', expected no variant of a kernel that has none")
 
 
+def check_ranges(path, trace, names):
+    """What NVTX got: for each rank a range for each run of a plan, in it those of its segments, and in these its actions, by the names of the trace."""
+    open_ranges, runs, segments, inside = collections.defaultdict(list), collections.defaultdict(list), set(), set()
+    for line in path.read_text().splitlines():
+        rank, _, what = line.partition(" ")
+        ranges = open_ranges[rank]
+        if what == "pop":
+            ranges.pop()
+            continue
+        ranges.append(what.removeprefix("push "))
+        if len(ranges) > 3:
+            raise SystemExit(f"{path}: got {ranges}, expected a run, a segment and an action at most")
+        if len(ranges) == 1:
+            runs[rank].append(ranges[0])
+        elif len(ranges) == 3:
+            segments.add(ranges[1])
+            inside.add(ranges[2])
+    if any(open_ranges.values()) or list(runs.values()) != RANKS * [names]:
+        raise SystemExit(f"{path}: got the runs {dict(runs)} and {dict(open_ranges)} open at the end, expected {names} of {RANKS} ranks and none")
+    if segments != {"train", "evaluate"}:
+        raise SystemExit(f"{path}: got the segments {segments}")
+    actions = {event["name"].partition(" (")[0] for events in read(trace)[1].values() for event in events if event["cat"] != "wait"}
+    if not actions or inside - {"record", "wait"} != actions:
+        raise SystemExit(f"{path}: got ranges of actions that differ from the trace: {sorted(actions ^ inside)}")
+
+
 def main(scratch):
     folder = pathlib.Path(scratch)
     options, init, data = check_cuda.inputs("gpt2")
@@ -128,6 +154,9 @@ def main(scratch):
         check(path, cpu_actions, names)
         check_variants(path)
         trace_events.check(path, report, names)
+    os.environ["NVTX_INJECTION64_PATH"] = str(folder / "ranges")
+    emulated.train(program, "ranges", STEPS, init, data, *evaluate, "--trace", path, ranks=RANKS)
+    check_ranges(folder / "ranges", path, names)
     summary = training.run([sys.executable, "-B", training.HERE.parent.parent / "bench" / "trace-summary", path]).stdout
     print(summary)
 

@@ -7,6 +7,8 @@ import shlex
 import training
 
 ROOT = training.HERE.parent.parent
+# What starts ranks, for which programs with NCCL between threads link Inputs/NcclThreads.cpp.
+RUN_RANKS = "_ZN4fsdp2rt8runRanksERKNS0_4MeshERKNS0_10JobOptionsERKSt8functionIFiRNS0_3JobEEE"
 
 
 def settings():
@@ -15,16 +17,17 @@ def settings():
     return dict(line.split(": ", 1) for line in path.read_text().splitlines())
 
 
-def build(sources, program, races=False):
+def build(sources, program, races=False, nccl=False):
     """Compiles the folder that --emit=source wrote, kernels as C++, and links `program`. `races`: its kernels, not
-    those of the runtime, tell their accesses, for the setting of that name."""
+    those of the runtime, tell their accesses, for the setting of that name. `nccl`: its ranks are threads, each on a device, with NCCL between them."""
     words = {name: shlex.split(text) for name, text in settings().items()}
     includes, objects = [f"-I{ROOT}"], []
     mutant = os.environ.get("FSDP_CUDA_MUTANT")
     if mutant:  # scripts/barrier-mutations: headers and objects that are used first
         includes.insert(0, f"-I{mutant}")
         objects += sorted(pathlib.Path(mutant).glob("*.o"))
-    for source in sorted(sources.glob("*.c[pu]*")):
+    threads = [training.HERE / "Inputs" / "NcclThreads.cpp"] if nccl else []
+    for source in (*sorted(sources.glob("*.c[pu]*")), *threads):
         target = program.parent / f"{program.name}.{source.name}.o"
         part = "kernel" if source.suffix == ".cu" else "host"
         flags = words[f"{part}-flags"]
@@ -36,7 +39,7 @@ def build(sources, program, races=False):
         objects.append(target)
     if len(objects) < 2:
         raise SystemExit(f"{sources}: got {[o.name for o in objects]}, expected host and kernel sources")
-    training.run([*words["compiler"], *objects, *words["link"], "-o", program])
+    training.run([*words["compiler"], *objects, *words["link"], *([f"-Wl,--wrap={RUN_RANKS}"] if nccl else []), "-o", program])
     return program
 
 
@@ -49,9 +52,9 @@ def emit(model, folder, *options, ranks=1, mesh=None):
     return sources
 
 
-def compile_model(model, folder, *options, ranks=1, mesh=None, races=False):
+def compile_model(model, folder, *options, ranks=1, mesh=None, races=False, nccl=False):
     """Path of the emulated CUDA program of `model`."""
-    return build(emit(model, folder, *options, ranks=ranks, mesh=mesh), folder / f"train-cuda-{ranks}", races)
+    return build(emit(model, folder, *options, ranks=ranks, mesh=mesh), folder / f"train-cuda-{ranks}", races, nccl)
 
 
 def train(program, name, steps, init, data, *options, mode="inline", ranks=1, epilogues=True):

@@ -5,12 +5,15 @@
 // algorithms differ by sizes. Where the preference allows CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE,
 // the sums of parts are rounded to the type of D. The chosen algorithm remembers the problem and
 // the alignment that it was asked for; the product holds the caller to both. An epilogue works on
-// sums before they are rounded.
+// sums before they are rounded. A request for several algorithms finds up to `algorithms`: each
+// cuts k into one part more than the one before, and needs more memory. With `fastest=N` all but
+// the N-th take a second of the time of events.
 //
 //===----------------------------------------------------------------------===//
 
 #include "cublasLt.h"
 
+#include "Capture.h"
 #include "Emulator.h"
 #include "Failure.h"
 #include "Held.h"
@@ -197,18 +200,17 @@ void setNumber(void *data, cudaDataType_t type, std::size_t at, float value) {
     static_cast<__nv_bfloat16 *>(data)[at] = __nv_bfloat16(value);
 }
 
-/// Into how many parts k is cut.
-std::size_t partsOf(const Problem &p) {
-  if (!settings().split)
-    return 1;
+/// Into how many parts algorithm `number` cuts k.
+std::size_t partsOf(const Problem &p, std::size_t number) {
   const std::uint64_t hash = (p.m * 31 + p.n * 7 + p.k) * 0x9E3779B97F4A7C15u;
-  return std::min<std::size_t>(2 + (hash >> 60) % 7, p.k);
+  const std::size_t parts = settings().split ? 2 + (hash >> 60) % 7 : 1;
+  return std::min<std::size_t>(parts + number, p.k);
 }
 
 void compute(const Problem &p, float alpha, const void *a, const void *b, float beta, const void *c,
-             void *d, bool roundsParts) {
+             void *d, bool roundsParts, std::size_t number) {
   std::vector<float> row(p.n), part(p.n);
-  const std::size_t parts = partsOf(p);
+  const std::size_t parts = partsOf(p, number);
   for (int batch = 0; batch < p.d.batch; ++batch) {
     const std::vector<float> x = copyOf(p.a, p.desc.transposeA == CUBLAS_OP_T, a, batch);
     const std::vector<float> y = copyOf(p.b, p.desc.transposeB == CUBLAS_OP_T, b, batch);
@@ -282,9 +284,9 @@ std::string checkEpilogueMemory(const Problem &p, std::uint64_t alignment) {
   return wrong;
 }
 
-/// The memory that the emulated algorithm needs and overwrites.
-std::size_t workspaceFor(const Problem &p, std::size_t limit) {
-  const std::size_t wanted = p.k >= 64 ? std::size_t(4096) : 0;
+/// The memory that emulated algorithm `number` needs and overwrites.
+std::size_t workspaceFor(const Problem &p, std::size_t limit, int number) {
+  const std::size_t wanted = (p.k >= 64 ? std::size_t(4096) : 0) + 256 * std::size_t(number);
   return wanted <= limit ? wanted : 0;
 }
 
@@ -406,16 +408,20 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
     return decline(CUBLAS_STATUS_INVALID_VALUE, wrong);
   if (++emulator::algorithmCount == emulator::settings().noAlgorithm)
     return decline(CUBLAS_STATUS_NOT_SUPPORTED, "no algorithm is known for this problem");
-  results[0] = {};
-  results[0].workspaceSize = emulator::workspaceFor(problem, preference->workspace);
-  results[0].algo.data[0] = emulator::hashOf(problem);
-  for (int i = 0; i < 4; ++i)
-    results[0].algo.data[1 + i] = preference->alignment[i];
-  results[0].algo.data[5] = results[0].workspaceSize;
-  results[0].algo.data[6] = preference->reductions & CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
-  results[0].algo.data[7] = emulator::alignmentOfEpilogue(*desc);
-  results[0].state = CUBLAS_STATUS_SUCCESS;
-  *found = 1;
+  for (; *found < std::min(asked, emulator::settings().algorithms); ++*found) {
+    cublasLtMatmulHeuristicResult_t &result = results[*found];
+    result = {};
+    result.workspaceSize = emulator::workspaceFor(problem, preference->workspace, *found);
+    std::uint64_t *const data = result.algo.data;
+    data[0] = emulator::hashOf(problem);
+    for (int i = 0; i < 4; ++i)
+      data[1 + i] = preference->alignment[i];
+    data[5] = result.workspaceSize;
+    data[6] = (preference->reductions & CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE) |
+              std::uint64_t(*found) << 32;
+    data[7] = emulator::alignmentOfEpilogue(*desc);
+    result.state = CUBLAS_STATUS_SUCCESS;
+  }
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -456,7 +462,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
   if (wrong.empty())
     wrong = emulator::checkEpilogueMemory(problem, algo->data[7]);
   const std::size_t needed = std::size_t(algo->data[5]);
-  const bool roundsParts = algo->data[6] != 0;
+  const bool roundsParts = std::uint32_t(algo->data[6]) != 0;
+  const auto number = std::size_t(algo->data[6] >> 32);
+  const int fastest = emulator::settings().fastest;
   if (wrong.empty() && needed > workspaceBytes)
     wrong =
         emulator::formatted("the workspace: got %zu bytes, expected %zu", workspaceBytes, needed);
@@ -475,13 +483,16 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
                                              std::size_t(problem.n), std::size_t(problem.k)));
     return CUBLAS_STATUS_SUCCESS;
   }
-  emulator::enqueue(stream, "cublasLtMatmul", [=](const emulator::PointRef &) {
-    if (needed)
-      std::memset(workspace, 0xff, needed);
-    emulator::compute(problem, alpha, a, b, beta, c, d, roundsParts);
-    return true;
-  });
-  return emulator::stuck() == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
+  const cudaError_t status = emulator::enqueueOrCapture(
+      stream, cudaGraphNodeTypeKernel, "cublasLtMatmul", [=](const emulator::PointRef &) {
+        if (needed)
+          std::memset(workspace, 0xff, needed);
+        emulator::compute(problem, alpha, a, b, beta, c, d, roundsParts, number);
+        if (fastest >= 0 && number != std::size_t(fastest))
+          emulator::passTime(1);
+        return true;
+      });
+  return status == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }
 
 const char *cublasLtGetStatusName(cublasStatus_t status) {

@@ -32,7 +32,9 @@ struct Settings {
   bool images = true;   ///< false: the program holds no kernels that the devices can run
   bool split = false;   ///< products add parts of k up, as many as their sizes say
   std::uint64_t noAlgorithm =
-      0; ///< number, from 1, of the request for an algorithm that finds none
+      0;              ///< number, from 1, of the request for an algorithm that finds none
+  int algorithms = 4; ///< that a request for as many or more finds
+  int fastest = -1;   ///< of them, the one that takes less time than the others; -1: as it is
   int queues =
       0; ///< hardware queues that the streams of a device share; 0: each has one of its own
   int driver = 13000;   ///< version of the driver, as cudaDriverGetVersion gives it
@@ -42,6 +44,7 @@ struct Settings {
                              << 20; ///< bytes that each communicator takes of its device
   double call = 0;          ///< seconds that the host is in each call of a collective of NCCL
   bool connections = false; ///< the first call says how many CUDA_DEVICE_MAX_CONNECTIONS asks for
+  bool graphs = false;      ///< of the environment only: the end says how many graphs were launched
   std::string launches;     ///< see launchesFile
   std::string calls;        ///< of the environment only: see Recording.h
   std::string ptx;          ///< folder of the modules that launches run; "": kernels as C++
@@ -66,7 +69,8 @@ void reset();
 /// Counts since the start of the process.
 struct Statistics {
   std::uint64_t launches = 0, blocks = 0, threads = 0, switches = 0, copies = 0, products = 0,
-                algorithms = 0, attributes = 0; ///< the last two: requests
+                algorithms = 0, attributes = 0, ///< these two: requests
+      graphLaunches = 0;
 };
 Statistics statistics();
 

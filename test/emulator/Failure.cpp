@@ -3,6 +3,7 @@
 #include "Failure.h"
 
 #include "Emulator.h"
+#include "cuda_runtime_api.h"
 
 #include <atomic>
 #include <cstdarg>
@@ -22,6 +23,26 @@ std::deque<std::string> texts;
 thread_local cudaError_t lastError = cudaSuccess;
 thread_local cudaError_t explained = cudaSuccess;
 thread_local std::string explanation;
+
+const char *nameOfCaptureError(cudaError_t error) {
+  static constexpr struct {
+    cudaError_t error;
+    const char *name;
+  } kNames[] = {{cudaErrorIllegalState, "cudaErrorIllegalState"},
+                {cudaErrorStreamCaptureUnsupported, "cudaErrorStreamCaptureUnsupported"},
+                {cudaErrorStreamCaptureInvalidated, "cudaErrorStreamCaptureInvalidated"},
+                {cudaErrorStreamCaptureMerge, "cudaErrorStreamCaptureMerge"},
+                {cudaErrorStreamCaptureUnmatched, "cudaErrorStreamCaptureUnmatched"},
+                {cudaErrorStreamCaptureUnjoined, "cudaErrorStreamCaptureUnjoined"},
+                {cudaErrorStreamCaptureIsolation, "cudaErrorStreamCaptureIsolation"},
+                {cudaErrorStreamCaptureImplicit, "cudaErrorStreamCaptureImplicit"},
+                {cudaErrorCapturedEvent, "cudaErrorCapturedEvent"},
+                {cudaErrorStreamCaptureWrongThread, "cudaErrorStreamCaptureWrongThread"}};
+  for (const auto &[value, name] : kNames)
+    if (value == error)
+      return name;
+  return "an unknown error";
+}
 
 const char *nameOf(cudaError_t error) {
   switch (error) {
@@ -72,7 +93,7 @@ const char *nameOf(cudaError_t error) {
   case cudaErrorUnknown:
     return "cudaErrorUnknown";
   }
-  return "an unknown error";
+  return nameOfCaptureError(error);
 }
 
 } // namespace

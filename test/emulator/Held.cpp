@@ -9,7 +9,7 @@
 
 namespace emulator {
 
-std::atomic<int> eventsHeld{0}, productHandlesHeld{0};
+std::atomic<int> eventsHeld{0}, productHandlesHeld{0}, graphsHeld{0};
 
 namespace {
 /// Such as "communicators 2, events 1", or "".
@@ -21,6 +21,7 @@ std::string describeHeld() {
         {allocationsHeld(MemoryKind::Pinned), "allocations of pinned memory"},
         {streamsHeld(), "streams"},
         {eventsHeld.load(), "events"},
+        {graphsHeld.load(), "graphs"},
         {productHandlesHeld.load(), "handles of cuBLASLt"}})
     if (count)
       text += (text.empty() ? "" : ", ") + std::string(what) + " " + std::to_string(count);

@@ -13,11 +13,15 @@ int communicatorsHeld();
 int allocationsHeld(MemoryKind kind);
 /// Without default streams.
 int streamsHeld();
-extern std::atomic<int> eventsHeld, productHandlesHeld;
+/// `graphsHeld`: graphs and executable graphs.
+extern std::atomic<int> eventsHeld, productHandlesHeld, graphsHeld;
 
 /// When the process ends normally, no resource may be held: otherwise it prints them and ends with
 /// status 1.
 void failAtExitWhereAnyIsHeld();
+
+/// When the process ends normally, it says how many executable graphs were made and launched.
+void countGraphsAtExit();
 
 } // namespace emulator
 

@@ -7,6 +7,7 @@
 
 #include "Memory.h"
 
+#include "Capture.h"
 #include "Emulator.h"
 #include "Failure.h"
 #include "Grid.h"
@@ -280,10 +281,14 @@ DeviceAccess::~DeviceAccess() {
 }
 
 cudaError_t allocate(void **pointer, std::size_t bytes) {
+  if (cudaError_t error = refuseUnsafe("cudaMalloc"))
+    return error;
   return map(pointer, bytes, MemoryKind::Device);
 }
 
 cudaError_t allocatePinned(void **pointer, std::size_t bytes, unsigned) {
+  if (cudaError_t error = refuseUnsafe("cudaHostAlloc"))
+    return error;
   return map(pointer, bytes, MemoryKind::Pinned);
 }
 
@@ -293,6 +298,8 @@ using namespace emulator;
 
 /// CUDA refuses memory that was mapped by cuMemMap, as ncclMemAlloc's is: nobody has freed it then.
 cudaError_t cudaFree(void *pointer) {
+  if (cudaError_t error = refuseUnsafe("cudaFree"))
+    return error;
   if (allocationOf(pointer).fromNccl) {
     recordFailure(cudaErrorInvalidValue,
                   "cudaFree got memory of ncclMemAlloc, which ncclMemFree frees");
@@ -301,6 +308,8 @@ cudaError_t cudaFree(void *pointer) {
   return unmap(pointer, MemoryKind::Device, "cudaFree");
 }
 cudaError_t cudaFreeHost(void *pointer) {
+  if (cudaError_t error = refuseUnsafe("cudaFreeHost"))
+    return error;
   return unmap(pointer, MemoryKind::Pinned, "cudaFreeHost");
 }
 

@@ -9,6 +9,7 @@
 
 #include "NcclComm.h"
 
+#include "Capture.h"
 #include "Emulator.h"
 #include "Failure.h"
 #include "Memory.h"
@@ -177,6 +178,9 @@ bool usesCopyEngines(ncclComm_t comm, const Part &part) {
          isWindow(part.target);
 }
 
+/// Enqueues a collective whose call has been accepted.
+ncclResult_t enqueueCollective(ncclComm_t comm, Part part, cudaStream_t stream);
+
 ncclResult_t collective(ncclComm_t comm, Part part, std::size_t sourceCount,
                         std::size_t targetCount, cudaStream_t stream) {
   const Use use(comm, part.kind);
@@ -211,6 +215,17 @@ ncclResult_t collective(ncclComm_t comm, Part part, std::size_t sourceCount,
     if (const std::string fault = copyEngineFault(settings().nccl, comm->group->size);
         !fault.empty())
       recordFailure(cudaErrorLaunchTimeout, fault);
+  if (isCaptured(stream))
+    return performAfterGroup(comm, [=] {
+      const Issue issue = [=](cudaStream_t lane) { enqueueCollective(comm, part, lane); };
+      return addNode(stream, cudaGraphNodeTypeKernel, issue) == cudaSuccess
+                 ? ncclSuccess
+                 : say(ncclUnhandledCudaError, "the capture of the stream has ended");
+    });
+  return enqueueCollective(comm, part, stream);
+}
+
+ncclResult_t enqueueCollective(ncclComm_t comm, Part part, cudaStream_t stream) {
   const std::uint64_t number = comm->next++;
   part.comm = comm;
   ++comm->unfinished;

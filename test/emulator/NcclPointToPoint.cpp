@@ -12,6 +12,7 @@
 
 #include "NcclComm.h"
 
+#include "Capture.h"
 #include "Emulator.h"
 #include "Failure.h"
 #include "Memory.h"
@@ -144,6 +145,13 @@ ncclResult_t post(const char *call, Post entry, std::size_t count, ncclComm_t co
   return ncclSuccess;
 }
 
+void enqueueBatch(const Batch &batch, cudaStream_t stream) {
+  const LaunchOrder order(batch.comm);
+  order.require();
+  order.enqueue(stream, "ncclSend and ncclRecv",
+                [batch](const PointRef &done) { return start(batch, done); });
+}
+
 } // namespace
 
 ncclResult_t flushPointToPoint() {
@@ -161,10 +169,17 @@ ncclResult_t flushPointToPoint() {
         return say(ncclSystemError,
                    "a host waits in its first message with a rank whose host does not come");
       }
-      const LaunchOrder order(batch.comm);
-      order.require();
-      order.enqueue(batch.stream, "ncclSend and ncclRecv",
-                    [batch](const PointRef &done) { return start(batch, done); });
+      if (isCaptured(batch.stream)) {
+        --batch.comm->unfinished;
+        const Issue issue = [batch](cudaStream_t lane) {
+          ++batch.comm->unfinished;
+          enqueueBatch(batch, lane);
+        };
+        return addNode(batch.stream, cudaGraphNodeTypeKernel, issue) == cudaSuccess
+                   ? ncclSuccess
+                   : say(ncclUnhandledCudaError, "the capture of the stream has ended");
+      }
+      enqueueBatch(batch, batch.stream);
       return stuck() == cudaSuccess ? ncclSuccess : say(ncclUnhandledCudaError, failure());
     });
     if (status != ncclSuccess)

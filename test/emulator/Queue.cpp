@@ -31,6 +31,7 @@ struct Engine {
   bool seeded = false;
   std::uint64_t progress = 0, enqueued = 0;
   int made = 0, running = 0;
+  std::chrono::nanoseconds passed{0}; ///< see passTime
 
   std::mt19937_64 &generator() {
     if (!seeded)
@@ -94,7 +95,7 @@ CUstream_st *choose(Engine &engine, CUstream_st *only) {
 
 void reach(Engine &engine, const PointRef &point) {
   point->reached = true;
-  point->when = std::chrono::steady_clock::now();
+  point->when = std::chrono::steady_clock::now() + engine.passed;
   ++engine.progress;
   engine.moved.notify_all();
 }
@@ -172,12 +173,13 @@ void waitLocked(Engine &engine, const PointRef &point, CUstream_st *only, Lock &
 
 } // namespace
 
-CUstream_st *makeStream(bool nonBlocking) {
+CUstream_st *makeStream(bool nonBlocking, bool ofGraph) {
   Engine &e = engine();
   Lock lock(e.mutex);
   e.streams.push_back(std::make_unique<CUstream_st>());
   CUstream_st *stream = e.streams.back().get();
   stream->nonBlocking = nonBlocking;
+  stream->ofGraph = ofGraph;
   stream->number = ++e.made;
   stream->device = currentDevice();
   stream->priority = static_cast<unsigned>(e.generator()());
@@ -220,7 +222,10 @@ void destroyStream(CUstream_st *stream) {
 
 int streamsHeld() {
   Lock lock(engine().mutex);
-  return static_cast<int>(engine().streams.size() - engine().defaults.size());
+  const auto &streams = engine().streams;
+  const auto ofGraphs = std::count_if(streams.begin(), streams.end(),
+                                      [](const auto &stream) { return stream->ofGraph; });
+  return static_cast<int>(streams.size() - engine().defaults.size()) - static_cast<int>(ofGraphs);
 }
 
 /// As `enqueue`, without a record of the call.
@@ -308,6 +313,11 @@ void waitForAll() {
   }
   for (const PointRef &tail : tails)
     waitFor(tail);
+}
+
+void passTime(double seconds) {
+  Lock lock(engine().mutex);
+  engine().passed += std::chrono::nanoseconds(static_cast<std::int64_t>(1e9 * seconds));
 }
 
 void poll() {

@@ -21,7 +21,11 @@
 #include <string>
 #include <vector>
 
+struct CUgraphNode_st;
+
 namespace emulator {
+
+struct Capture;
 
 /// A moment on a stream.
 struct Point {
@@ -48,10 +52,11 @@ struct Operation {
 /// What cudaStream_t points to.
 struct CUstream_st {
   std::deque<emulator::Operation> operations;
-  bool busy = false, nonBlocking = false;
+  bool busy = false, nonBlocking = false, ofGraph = false;
   emulator::PointRef tail; ///< of the last operation enqueued, null if none was
   unsigned priority = 0;
   int number = 0, device = 0;
+  std::shared_ptr<emulator::Capture> capture; ///< of which the stream is a part, else null
 };
 
 /// What cudaEvent_t points to.
@@ -59,6 +64,9 @@ struct CUevent_st {
   emulator::PointRef recorded; ///< null before the first record
   bool timing = true;
   int device = 0, number = 0;
+  /// Where it was last recorded in a captured stream: the capture, and the nodes that it denotes.
+  std::shared_ptr<emulator::Capture> capture{};
+  std::vector<CUgraphNode_st *> nodes{};
 };
 
 namespace emulator {
@@ -67,7 +75,8 @@ namespace emulator {
 CUstream_st *streamOf(cudaStream_t stream);
 /// "", or that the stream is not of the current device, as that of a launch must be.
 std::string streamOfAnotherDevice(cudaStream_t stream);
-CUstream_st *makeStream(bool nonBlocking);
+/// `ofGraph`: of an executable graph, not of the program.
+CUstream_st *makeStream(bool nonBlocking, bool ofGraph = false);
 void destroyStream(CUstream_st *stream);
 
 /// Adds an operation. Inline, returns when it is complete.
@@ -84,6 +93,8 @@ void complete(const PointRef &point);
 /// Performs what may start until the point is reached. A failure if nothing moves for a while.
 void waitFor(const PointRef &point);
 void waitForAll();
+/// From now on the times of events are later by this much.
+void passTime(double seconds);
 /// Performs one operation that may start, if there is one.
 void poll();
 

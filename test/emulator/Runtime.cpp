@@ -2,6 +2,7 @@
 
 #include "cuda_runtime.h"
 
+#include "Capture.h"
 #include "Emulator.h"
 #include "Failure.h"
 #include "Grid.h"
@@ -50,6 +51,7 @@ cudaError_t checkDevice(int index) {
 }
 } // namespace
 
+extern std::atomic<std::uint64_t> graphLaunchCount;
 std::atomic<std::uint64_t> productCount{0}, algorithmCount{0};
 
 int currentDevice() { return device; }
@@ -76,6 +78,7 @@ Statistics statistics() {
   all.attributes = attributeCount;
   all.products = productCount;
   all.algorithms = algorithmCount;
+  all.graphLaunches = graphLaunchCount;
   addGridStatistics(all);
   return all;
 }
@@ -207,14 +210,14 @@ cudaError_t launch(const cudaLaunchConfig_t &config, const void *kernel, const v
   }
   auto toRun = std::make_shared<Launch>(
       Launch{g, b, config.dynamicSmemBytes, kernel, copyOf(call, type.bytes), type, ++launchCount});
-  enqueue(config.stream, "a kernel", [toRun](const PointRef &) {
-    const std::string &ptx = settings().ptx;
-    const std::string wrong = ptx.empty() ? runGrid(*toRun) : ptx::runGrid(*toRun, ptx);
-    if (!wrong.empty())
-      recordFailure(cudaErrorLaunchFailure, wrong);
-    return true;
-  });
-  return result();
+  return enqueueOrCapture(
+      config.stream, cudaGraphNodeTypeKernel, "a kernel", [toRun](const PointRef &) {
+        const std::string &ptx = settings().ptx;
+        const std::string wrong = ptx.empty() ? runGrid(*toRun) : ptx::runGrid(*toRun, ptx);
+        if (!wrong.empty())
+          recordFailure(cudaErrorLaunchFailure, wrong);
+        return true;
+      });
 }
 
 } // namespace emulator
@@ -318,6 +321,9 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
 }
 
 cudaError_t cudaDeviceSynchronize() {
+  if (cudaError_t error =
+          refuseWaitFor(static_cast<const CUstream_st *>(nullptr), "cudaDeviceSynchronize"))
+    return error;
   waitForAll();
   return result();
 }
@@ -361,6 +367,10 @@ cudaError_t cudaMemcpy2DAsync(void *to, std::size_t toPitch, const void *from,
     wrong = checkRange("source", from, (height - 1) * fromPitch + width, allocationOf(from).kind);
   if (!wrong.empty())
     return refuse(cudaErrorInvalidValue, "copy of " + wrong);
+  const bool pageable = allocationOf(from).kind == MemoryKind::Pageable ||
+                        allocationOf(to).kind == MemoryKind::Pageable;
+  if (pageable && isCaptured(stream))
+    return refuse(cudaErrorNotSupported, "capture of copies of pageable memory is not emulated");
   ++copyCount;
   // From pageable memory CUDA copies into an internal buffer before it returns.
   std::shared_ptr<std::vector<char>> staged;
@@ -368,19 +378,24 @@ cudaError_t cudaMemcpy2DAsync(void *to, std::size_t toPitch, const void *from,
     staged = std::make_shared<std::vector<char>>((height - 1) * fromPitch + width);
     std::memcpy(staged->data(), from, staged->size());
   }
-  enqueue(stream, "a copy", [=](const PointRef &) {
-    const char *source = staged ? staged->data() : static_cast<const char *>(from);
-    for (std::size_t row = 0; row < height; ++row)
-      std::memmove(static_cast<char *>(to) + row * toPitch, source + row * fromPitch, width);
-    return true;
-  });
+  const cudaError_t status = enqueueOrCapture(
+      stream, cudaGraphNodeTypeMemcpy, "a copy",
+      [=](const PointRef &) {
+        const char *source = staged ? staged->data() : static_cast<const char *>(from);
+        for (std::size_t row = 0; row < height; ++row)
+          std::memmove(static_cast<char *>(to) + row * toPitch, source + row * fromPitch, width);
+        return true;
+      },
+      {to, from, height == 1 ? width : 0, kind});
   // And into it CUDA returns after the copy.
-  if (allocationOf(to).kind == MemoryKind::Pageable)
+  if (status == cudaSuccess && allocationOf(to).kind == MemoryKind::Pageable)
     waitFor(tailOf(stream));
-  return result();
+  return status;
 }
 
 cudaError_t cudaMemcpy(void *to, const void *from, std::size_t bytes, cudaMemcpyKind kind) {
+  if (cudaError_t error = refuseUnsafe("cudaMemcpy"))
+    return error;
   if (cudaError_t error = cudaMemcpyAsync(to, from, bytes, kind, nullptr))
     return error;
   // Out of pageable memory into the device's CUDA returns when the source has been read.
@@ -409,15 +424,16 @@ cudaError_t cudaMemset2DAsync(void *to, std::size_t pitch, int value, std::size_
   if (!wrong.empty() || !a.start)
     return refuse(cudaErrorInvalidValue,
                   "memset of " + (wrong.empty() ? "memory that is not CUDA's" : wrong));
-  enqueue(stream, "a memset", [=](const PointRef &) {
+  return enqueueOrCapture(stream, cudaGraphNodeTypeMemset, "a memset", [=](const PointRef &) {
     for (std::size_t row = 0; row < height; ++row)
       std::memset(static_cast<char *>(to) + row * pitch, value, width);
     return true;
   });
-  return result();
 }
 
 cudaError_t cudaMemset(void *to, int value, std::size_t bytes) {
+  if (cudaError_t error = refuseUnsafe("cudaMemset"))
+    return error;
   return cudaMemsetAsync(to, value, bytes, nullptr);
 }
 
@@ -437,17 +453,31 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, i
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   if (!stream)
     return refuse(cudaErrorInvalidResourceHandle, "destroying the default stream");
+  if (cudaError_t error = refuseWaitFor(stream, "cudaStreamDestroy"))
+    return error;
   destroyStream(stream);
   return result();
 }
 
+/// For calls of the host that wait for a stream or an event, or query it.
+template <class What> static cudaError_t refuseWait(const What *what, const char *call) {
+  if (what)
+    if (cudaError_t error = refuseWaitFor(what, call))
+      return error;
+  return refuseUnsafe(call);
+}
+
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  if (cudaError_t error = refuseWait(stream, "cudaStreamQuery"))
+    return error;
   poll();
   PointRef tail = tailOf(stream);
   return result(!tail || reached(tail) ? cudaSuccess : cudaErrorNotReady);
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  if (cudaError_t error = refuseWait(stream, "cudaStreamSynchronize"))
+    return error;
   if (PointRef tail = tailOf(stream))
     waitFor(tail);
   return result();
@@ -456,6 +486,11 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   if (!event)
     return refuse(cudaErrorInvalidResourceHandle, "waiting for a null event");
+  cudaError_t status = cudaSuccess;
+  if (waitCaptured(stream, event, status))
+    return status;
+  if (cudaError_t error = refuseLegacy(stream, "cudaStreamWaitEvent"))
+    return error;
   if (event->recorded)
     waitOn(stream, event->recorded);
   return result();
@@ -480,23 +515,36 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
   return result();
 }
 
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
   if (!event)
     return refuse(cudaErrorInvalidResourceHandle, "recording a null event");
   if (const int other = streamOf(stream)->device; event->device != other)
     return refuse(cudaErrorInvalidResourceHandle,
                   formatted("an event of device %d is recorded on a stream of device %d",
                             event->device, other));
+  cudaError_t status = cudaSuccess;
+  if (recordCaptured(event, stream, flags, status))
+    return status;
+  if (cudaError_t error = refuseLegacy(stream, "cudaEventRecord"))
+    return error;
   record(event, stream);
   return result();
 }
 
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  return cudaEventRecordWithFlags(event, stream, 0);
+}
+
 cudaError_t cudaEventQuery(cudaEvent_t event) {
+  if (cudaError_t error = refuseWait(event, "cudaEventQuery"))
+    return error;
   poll();
   return result(!event->recorded || reached(event->recorded) ? cudaSuccess : cudaErrorNotReady);
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  if (cudaError_t error = refuseWait(event, "cudaEventSynchronize"))
+    return error;
   if (recordsCalls())
     recordCall(event->device, 0, "cudaEventSynchronize", std::to_string(event->number));
   if (event->recorded)
@@ -505,6 +553,9 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 }
 
 cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEvent_t end) {
+  for (cudaEvent_t event : {start, end})
+    if (cudaError_t error = refuseWaitFor(event, "cudaEventElapsedTime"))
+      return error;
   if (!start->recorded || !end->recorded || !start->timing || !end->timing)
     return refuse(cudaErrorInvalidResourceHandle, "time between events that keep none");
   if (start->device != end->device)
@@ -517,9 +568,8 @@ cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEve
 }
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *userData) {
-  enqueue(stream, "a host function", [=](const PointRef &) {
+  return enqueueOrCapture(stream, cudaGraphNodeTypeHost, "a host function", [=](const PointRef &) {
     function(userData);
     return true;
   });
-  return result();
 }

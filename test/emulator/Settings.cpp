@@ -59,6 +59,8 @@ bool apply(Settings &s, const std::string &name, const std::string &value) {
     return flag(s.leaks, true);
   if (name == "connections")
     return flag(s.connections, true);
+  if (name == "graphs")
+    return flag(s.graphs, true);
   if (name == "noimage")
     return flag(s.images, false);
   if (name == "seed")
@@ -75,6 +77,10 @@ bool apply(Settings &s, const std::string &name, const std::string &value) {
     return read(value, 0, 1e6, s.deadlock);
   if (name == "compute")
     return read(value, 50, 999, s.compute);
+  if (name == "algorithms")
+    return read(value, 1, 100, s.algorithms);
+  if (name == "fastest")
+    return read(value, 0, 99, s.fastest);
   if (name == "queues")
     return read(value, 0, 1024, s.queues);
   if (name == "driver")
@@ -112,9 +118,11 @@ void apply(Settings &settings, const std::string &words) {
     if (!word.empty() && !apply(settings, word.substr(0, equals), value))
       throw std::invalid_argument(
           "FSDP_EMULATOR: got '" + word +
-          "', expected inline, deferred, shuffle, races, guard, leaks, connections, seed=N, "
+          "', expected inline, deferred, shuffle, races, guard, leaks, connections, graphs, "
+          "seed=N, "
           "devices=N, memory=BYTES, used=BYTES, deadlock=SECONDS, compute=N, noimage, "
-          "products=split, products=none:N, queues=N, driver=VERSION, nccl=VERSION, "
+          "products=split, products=none:N, algorithms=N, fastest=N, queues=N, driver=VERSION, "
+          "nccl=VERSION, "
           "window=fail:RANK, communicator=BYTES, "
           "call=SECONDS, ptx=FOLDER, launches=FILE or calls=FILE");
   }
@@ -152,6 +160,8 @@ Settings &settings() {
     Settings ofEnvironment = settingsOfEnvironment();
     if (ofEnvironment.leaks)
       failAtExitWhereAnyIsHeld();
+    if (ofEnvironment.graphs)
+      countGraphsAtExit();
     return ofEnvironment;
   }();
   return theirs;
@@ -165,9 +175,10 @@ const std::string &launchesFile() {
 void configure(const std::string &words) {
   Settings changed;
   apply(changed, words);
-  if (changed.leaks || !changed.launches.empty() || !changed.calls.empty())
+  if (changed.leaks || changed.graphs || !changed.launches.empty() || !changed.calls.empty())
     throw std::invalid_argument(
-        "got '" + words + "', expected leaks, launches=FILE and calls=FILE in FSDP_EMULATOR only");
+        "got '" + words +
+        "', expected leaks, graphs, launches=FILE and calls=FILE in FSDP_EMULATOR only");
   apply(settings(), words);
 }
 

@@ -3,7 +3,6 @@
 #include "test/mutation/LaunchMutations.h"
 
 #include "dialect/fsdp/CollectiveGroup.h"
-#include "dialect/fsdp/Deferred.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
 #include "passes/schedule/ProgramOrder.h"
@@ -66,7 +65,7 @@ void LaunchMutator::choose() {
   llvm::erase_if(segments, [](SegmentOp other) { return other.getOps<LaunchOp>().empty(); });
   segment = oneOf(segments);
   for (SegmentOp other : segments)
-    if (draw(4) && other.getKind() == StepKind::train && !isDrain(other))
+    if (draw(4) && other.getKind() == StepKind::train && !other.getDrain())
       segment = other;
 }
 
@@ -448,7 +447,7 @@ bool LaunchMutator::givePlace() {
 void LaunchMutator::eraseDrain(ProgramOp from) {
   SegmentOp drain;
   for (SegmentOp other : from.getOps<SegmentOp>())
-    if (isDrain(other))
+    if (other.getDrain())
       drain = other;
   auto name = FlatSymbolRefAttr::get(drain.getSymNameAttr());
   auto names = [](ArrayAttr list) { return list.getAsRange<FlatSymbolRefAttr>(); };
@@ -472,7 +471,8 @@ void LaunchMutator::eraseDrain(ProgramOp from) {
 
 static bool hasDrain(ModuleOp module) {
   return module
-      .walk([](SegmentOp segment) { return WalkResult(!isDrain(segment) ? success() : failure()); })
+      .walk(
+          [](SegmentOp segment) { return WalkResult(!segment.getDrain() ? success() : failure()); })
       .wasInterrupted();
 }
 
@@ -494,7 +494,7 @@ bool LaunchMutator::dropDrains() {
 bool LaunchMutator::dropDrainedUpdate() {
   SmallVector<LaunchOp> updates;
   program.walk([&](OptimizerStepOp update) {
-    if (isDrain(update->getParentOfType<SegmentOp>()))
+    if (update->getParentOfType<SegmentOp>().getDrain())
       updates.push_back(update->getParentOfType<LaunchOp>());
   });
   if (updates.empty())

@@ -69,9 +69,9 @@ fsdp.step @checked train optimizer <sgd, lr = 0.1> {
   %loss = arith.constant dense<3.0> : tensor<f32>
   fsdp.output "loss" %loss
   %a = arith.constant dense<1.0> : tensor<f32>
-  fsdp.output "a.check" %a {fsdp.check = 0 : i64}
+  fsdp.output "a.check" %a check 0
   %b = arith.constant dense<2.0> : tensor<f32>
-  fsdp.output "b.check" %b {fsdp.check = 1 : i64}
+  fsdp.output "b.check" %b check 1
   %g = arith.constant dense<1.0> : tensor<3xf32>
   fsdp.gradient @w, %g : tensor<3xf32>
 }

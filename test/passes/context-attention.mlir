@@ -46,7 +46,7 @@
 // RUN: not fsdp-opt %t.hand.mlir --fsdp-context-parallel=attention=all-to-all 2>&1 | FileCheck %s --check-prefix=HAND
 // RUN: %{python} %S/Inputs/same_numbers.py fsdp-opt fsdp-run %t.hand.mlir %t.hand
 // Where padding would be keys, which no causal mask hides.
-// RUN: sed 's/ causal//' %s | fsdp-opt --fsdp-context-parallel | sed 's/"fsdp"=2, "context"=2/"fsdp"=2, "context"=4/' | not fsdp-opt --pass-pipeline='builtin.module(fsdp-shard-parameters,fsdp-differentiate,fsdp-apply-optimizer,fsdp-propagate,fsdp-partition)' 2>&1 | FileCheck %s --check-prefix=UNEVEN
+// RUN: sed 's/ causal//' %s | fsdp-opt --fsdp-context-parallel | sed 's/"fsdp"=2, "context"=2/"fsdp"=2, "context"=4/' | not fsdp-opt --pass-pipeline='builtin.module(fsdp-shard-parameters,fsdp.step(fsdp-differentiate,fsdp-apply-optimizer),fsdp-propagate,fsdp-partition)' 2>&1 | FileCheck %s --check-prefix=UNEVEN
 
 // CHECK: remark: attention over context=2: ring, keys and values from rank to rank (3 of 6 queries on each rank); positions in contiguous order, as 4 chunks do not divide 6 positions, the busiest rank computing 1.43 times the mean of scores
 // CHECK: fsdp.context_attention = "ring"

@@ -59,7 +59,7 @@
 // RUN: not fsdp-opt %s --fsdp-context-parallel=order=sorted 2>&1 | FileCheck %s --check-prefix=WORD
 // RUN: fsdp-opt %s --fsdp-to-global="context-order=contiguous" 2> /dev/null | FileCheck %s --check-prefix=OPTION
 // On another mesh than that whose order it is.
-// RUN: fsdp-opt %s --fsdp-context-parallel 2> /dev/null | sed 's/"fsdp"=2, "context"=2/"fsdp"=2, "context"=3/' | not fsdp-opt --pass-pipeline='builtin.module(fsdp-shard-parameters,fsdp-differentiate,fsdp-apply-optimizer,fsdp-propagate,fsdp-partition)' 2>&1 | FileCheck %s --check-prefix=MESH
+// RUN: fsdp-opt %s --fsdp-context-parallel 2> /dev/null | sed 's/"fsdp"=2, "context"=2/"fsdp"=2, "context"=3/' | not fsdp-opt --pass-pipeline='builtin.module(fsdp-shard-parameters,fsdp.step(fsdp-differentiate,fsdp-apply-optimizer),fsdp-propagate,fsdp-partition)' 2>&1 | FileCheck %s --check-prefix=MESH
 
 // CHECK: remark: attention over context=2: ring, keys and values from rank to rank (6 of 12 queries on each rank); positions in zigzag order, the busiest rank computing 1.00 times the mean of scores (1.46 in contiguous order)
 // CHECK: fsdp.context_order = "zigzag"

@@ -14,13 +14,13 @@ module attributes {fsdp.phase = "local"} {
   fsdp.storage @a.flat : tensor<4xf32> flat over ["fsdp"] states ["exp_avg", "exp_avg_sq"] members [#fsdp.member<@a at 0>]
   fsdp.storage @b.flat : tensor<4xf32> flat over ["fsdp"] states ["exp_avg", "exp_avg_sq"] members [#fsdp.member<@b at 0>]
   // Zero before the first step: its deferred updates do nothing.
-  // CHECK: fsdp.carried @b.flat.gradient : tensor<4xf32> of @b.flat {fsdp.zeroed}
-  // CHECK: fsdp.carried @train.lr : tensor<f32> {fsdp.zeroed}
-  // CHECK: fsdp.carried @train.ok : tensor<i1> {fsdp.zeroed}
+  // CHECK: fsdp.carried @b.flat.gradient : tensor<4xf32> of @b.flat zeroed
+  // CHECK: fsdp.carried @train.lr : tensor<f32> zeroed
+  // CHECK: fsdp.carried @train.ok : tensor<i1> zeroed
   // A scale that is a constant is not carried.
   // CHECK-NOT: fsdp.carried
-  // SCHEDULED: fsdp.buffer "b.flat.gradient" persistent holds @b.flat "accumulator" offset {{.*}} {fsdp.zeroed}
-  // SCHEDULED: fsdp.buffer "train.ok" persistent offset {{.*}} {fsdp.zeroed}
+  // SCHEDULED: fsdp.buffer "b.flat.gradient" persistent zeroed holds @b.flat "accumulator" offset {{.*}}
+  // SCHEDULED: fsdp.buffer "train.ok" persistent zeroed offset {{.*}}
   // CHECK: fsdp.program @all
   fsdp.program @all role {} {
     // What looks at parameters comes after a drain.
@@ -39,7 +39,7 @@ module attributes {fsdp.phase = "local"} {
       // CHECK: %[[LR:.*]] = fsdp.carry_load @train.lr
       // CHECK: %[[ONE:.*]] = arith.constant dense<1.000000e+00>
       // CHECK: %[[OK:.*]] = fsdp.carry_load @train.ok
-      // CHECK: %[[NEW:.*]], %{{.*}}:2 = fsdp.optimizer_step <adamw, lr = 1.000000e-01> @b.flat %[[P]], %[[G]] states(%{{.*}}) lr %[[LR]] scale %[[ONE]] if %[[OK]] {fsdp.deferred
+      // CHECK: %[[NEW:.*]], %{{.*}}:2 = fsdp.optimizer_step <adamw, lr = 1.000000e-01> @b.flat %[[P]], %[[G]] states(%{{.*}}) lr %[[LR]] scale %[[ONE]] if %[[OK]] deferred
       // CHECK: fsdp.store %[[NEW]], @b.flat "parameter"
       // CHECK: fsdp.load @b.flat "parameter"
       // On a stream of its own, before what reads the parameter.
@@ -78,8 +78,8 @@ module attributes {fsdp.phase = "local"} {
     // CHECK: fsdp.segment @evaluate evaluate next [@train, @evaluate]
     fsdp.segment @evaluate evaluate next [@train, @evaluate] {
     }
-    // CHECK: fsdp.segment @drain train next [@train, @evaluate, @drain] attributes {fsdp.drain}
-    // CHECK: fsdp.optimizer_step {{.*}} @b.flat {{.*}} {fsdp.deferred
+    // CHECK: fsdp.segment @drain train drain next [@train, @evaluate, @drain]
+    // CHECK: fsdp.optimizer_step {{.*}} @b.flat {{.*}} deferred
     // The next step does not perform the update again.
     // CHECK: %[[NO:.*]] = arith.constant dense<false>
     // CHECK: fsdp.carry_store %[[NO]], @train.ok

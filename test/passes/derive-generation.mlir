@@ -5,8 +5,8 @@
 // The context is 8, so that a prefill has 2 tokens, not 3.
 // CHECK-LABEL: module
 // CHECK-DAG: fsdp.carried @decode.logits : tensor<1x1x5xf32>
-// CHECK-DAG: fsdp.carried @keys.0 : tensor<1x1x8x4xf32> {fsdp.zeroed}
-// CHECK-DAG: fsdp.carried @values.0 : tensor<1x1x8x4xf32> {fsdp.zeroed}
+// CHECK-DAG: fsdp.carried @keys.0 : tensor<1x1x8x4xf32> zeroed
+// CHECK-DAG: fsdp.carried @values.0 : tensor<1x1x8x4xf32> zeroed
 // CHECK: fsdp.step @prefill prefill {
 // CHECK: fsdp.input "prefill.tokens" sample_dim 0 {fsdp.generated} : tensor<1x2xi32>
 // CHECK: %[[AT:.*]] = fsdp.input "prefill.positions" sample_dim 0 {fsdp.generated} : tensor<1x2xi32>

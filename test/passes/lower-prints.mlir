@@ -36,7 +36,7 @@ fsdp.step @train train optimizer <sgd, lr = 0.1> {
 // CHECK: arith.extf %{{.*}} : tensor<8xbf16> to tensor<8xf32>
 // CHECK: fsdp.metric "narrow.nan"
 // CHECK-NOT: nn.reduce
-// CHECK: fsdp.metric "number.check" %{{.*}} over %{{.*}} {fsdp.check = 0 : i64, fsdp.report}
+// CHECK: fsdp.metric "number.check" %{{.*}} over %{{.*}} check 0 {fsdp.report}
 fsdp.step @types train optimizer <sgd, lr = 0.1> {
   %ids = fsdp.input "ids" sample_dim 0 : tensor<8xi32>
   %narrow = fsdp.input "x" sample_dim 0 : tensor<8xbf16>
@@ -50,16 +50,16 @@ fsdp.step @types train optimizer <sgd, lr = 0.1> {
 
 // In a checkpoint: its numbers become results, and metrics behind it, in order. Checks know their places.
 // CHECK-LABEL: fsdp.step @regions
-// CHECK: fsdp.metric "x.check" {{.*}} {fsdp.check = 0 : i64, fsdp.report}
+// CHECK: fsdp.metric "x.check" {{.*}} check 0 {fsdp.report}
 // CHECK: %[[Y:.*]]:7 = fsdp.checkpoint selective : tensor<8x4xf32>, tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64>, tensor<f64> {
 // CHECK: fsdp.yield
 // CHECK: fsdp.metric "p.min" %[[Y]]#{{[0-9]+}} over
 // CHECK: fsdp.metric "p.max"
 // CHECK: fsdp.metric "p.mean" %[[Y]]#{{[0-9]+}} over %[[Y]]#{{[0-9]+}}
 // CHECK: fsdp.metric "p.nan"
-// CHECK: fsdp.metric "p.check" %[[Y]]#{{[0-9]+}} over {{.*}} {fsdp.check = 1 : i64, fsdp.report}
+// CHECK: fsdp.metric "p.check" %[[Y]]#{{[0-9]+}} over {{.*}} check 1 {fsdp.report}
 // CHECK: nn.reduce sum "b w ->" %[[Y]]#0
-// CHECK: fsdp.metric "y.check" {{.*}} {fsdp.check = 2 : i64, fsdp.report}
+// CHECK: fsdp.metric "y.check" {{.*}} check 2 {fsdp.report}
 fsdp.step @regions train optimizer <sgd, lr = 0.1> {
   %x = fsdp.input "x" sample_dim 0 : tensor<8x4xf32>
   fsdp.check "x" %x : tensor<8x4xf32>

@@ -7,9 +7,9 @@ module attributes {fsdp.phase = "local"} {
   fsdp.param @b : tensor<8xf32> unit "b" init <constant, 1.0>
   fsdp.storage @a.flat : tensor<4xf32> flat over ["fsdp"] states [] members [#fsdp.member<@a at 0>]
   fsdp.storage @b.flat : tensor<4xf32> flat over ["fsdp"] states [] members [#fsdp.member<@b at 0>]
-  fsdp.carried @b.gradient : tensor<4xf32> of @b.flat {fsdp.zeroed}
-  fsdp.carried @lr : tensor<f32> {fsdp.zeroed}
-  fsdp.carried @ok : tensor<i1> {fsdp.zeroed}
+  fsdp.carried @b.gradient : tensor<4xf32> of @b.flat zeroed
+  fsdp.carried @lr : tensor<f32> zeroed
+  fsdp.carried @ok : tensor<i1> zeroed
   fsdp.program @all role {} {
     // CHECK: fsdp.segment @train
     fsdp.segment @train train next [@train, @drain] {
@@ -28,7 +28,7 @@ module attributes {fsdp.phase = "local"} {
       %lr = fsdp.carry_load @lr : tensor<f32>
       %ok = fsdp.carry_load @ok : tensor<i1>
       %one = arith.constant dense<1.0> : tensor<f32>
-      %new = fsdp.optimizer_step <sgd, lr = 0.1> @b.flat %p, %g states() lr %lr scale %one if %ok {fsdp.deferred, fsdp.structure = #fsdp.structure<"b" update>} : tensor<4xf32> states 0
+      %new = fsdp.optimizer_step <sgd, lr = 0.1> @b.flat %p, %g states() lr %lr scale %one if %ok deferred {fsdp.structure = #fsdp.structure<"b" update>} : tensor<4xf32> states 0
       fsdp.store %new, @b.flat "parameter" : tensor<4xf32>
       %sb = fsdp.load @b.flat "parameter" : tensor<4xf32>
       %b = fsdp.all_gather %sb dim 0 over ["fsdp"] {fsdp.gathers = @b.flat, fsdp.structure = #fsdp.structure<"b">} : tensor<4xf32> -> tensor<8xf32>
@@ -46,13 +46,13 @@ module attributes {fsdp.phase = "local"} {
       fsdp.advance if %good
     }
     // CHECK: fsdp.segment @drain
-    fsdp.segment @drain train next [@train, @drain] attributes {fsdp.drain} {
+    fsdp.segment @drain train drain next [@train, @drain] {
       %p = fsdp.load @b.flat "parameter" : tensor<4xf32>
       %g = fsdp.carry_load @b.gradient : tensor<4xf32>
       %lr = fsdp.carry_load @lr : tensor<f32>
       %ok = fsdp.carry_load @ok : tensor<i1>
       %one = arith.constant dense<1.0> : tensor<f32>
-      %new = fsdp.optimizer_step <sgd, lr = 0.1> @b.flat %p, %g states() lr %lr scale %one if %ok {fsdp.deferred, fsdp.structure = #fsdp.structure<"b" update>} : tensor<4xf32> states 0
+      %new = fsdp.optimizer_step <sgd, lr = 0.1> @b.flat %p, %g states() lr %lr scale %one if %ok deferred {fsdp.structure = #fsdp.structure<"b" update>} : tensor<4xf32> states 0
       fsdp.store %new, @b.flat "parameter" : tensor<4xf32>
       %no = arith.constant dense<false> : tensor<i1>
       fsdp.carry_store %no, @ok : tensor<i1>

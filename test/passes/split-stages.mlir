@@ -14,21 +14,21 @@
 // CHECK-LABEL: fsdp.program @pipeline0 role {pipeline = 0 : i64}
 // CHECK: fsdp.segment @train train next [@train, @evaluate]
 // CHECK: fsdp.input "x" {{.*}} microbatches 2 at 0
-// CHECK: fsdp.send %{{.*}} offset 1 over ["pipeline"] {fsdp.message = 0 : i64, fsdp.structure = #fsdp.structure<"middle" microbatch 0>}
+// CHECK: fsdp.send %{{.*}} offset 1 over ["pipeline"] message 0 {fsdp.structure = #fsdp.structure<"middle" microbatch 0>}
 // CHECK: fsdp.input "x" {{.*}} microbatches 2 at 1
-// CHECK: fsdp.send %{{.*}} offset 1 over ["pipeline"] {fsdp.message = 0 : i64, fsdp.structure = #fsdp.structure<"middle" microbatch 1>}
-// CHECK: fsdp.receive offset 1 over ["pipeline"] {fsdp.message = 1 : i64, fsdp.structure = #fsdp.structure<"ends" backward microbatch 0>}
+// CHECK: fsdp.send %{{.*}} offset 1 over ["pipeline"] message 0 {fsdp.structure = #fsdp.structure<"middle" microbatch 1>}
+// CHECK: fsdp.receive offset 1 over ["pipeline"] message 1 {fsdp.structure = #fsdp.structure<"ends" backward microbatch 0>}
 // The gradient of the product's weight precedes its cotangent; with `zb` it follows all that uses a weight.
 // GPIPE: nn.einsum "bi,bo->io" {{.*}}#fsdp.structure<"middle" backward microbatch 0>
 // GPIPE: fsdp.all_gather {{.*}}#fsdp.structure<"middle" backward microbatch 0>
 // ZB: fsdp.all_gather {{.*}}#fsdp.structure<"middle" backward microbatch 0>
 // ZB: nn.einsum "bi,bo->io" {{.*}}#fsdp.structure<"middle" backward microbatch 0>
-// GPIPE: fsdp.receive offset 1 over ["pipeline"] {fsdp.message = 1 : i64, fsdp.structure = #fsdp.structure<"ends" backward microbatch 1>}
+// GPIPE: fsdp.receive offset 1 over ["pipeline"] message 1 {fsdp.structure = #fsdp.structure<"ends" backward microbatch 1>}
 // Microbatches add to gradients in order.
 // CHECK: %[[OWN:.*]] = arith.addf %{{.*}}, %{{.*}} {fsdp.structure = #fsdp.structure<"ends.stage0_1" backward microbatch 1>}
 // The shards of the tied weight are exchanged and added in one order; squares and the loss go around in one call, in which the others add zero.
-// CHECK: %[[THEIRS:.*]] = fsdp.receive offset 1 over ["pipeline"] {fsdp.message = 0 : i64, fsdp.structure = #fsdp.structure<update>}
-// CHECK: fsdp.send %[[OWN]] offset 1 over ["pipeline"] {fsdp.message = 1 : i64, fsdp.structure = #fsdp.structure<update>}
+// CHECK: %[[THEIRS:.*]] = fsdp.receive offset 1 over ["pipeline"] message 0 {fsdp.structure = #fsdp.structure<update>}
+// CHECK: fsdp.send %[[OWN]] offset 1 over ["pipeline"] message 1 {fsdp.structure = #fsdp.structure<update>}
 // CHECK: fsdp.all_reduce sum %{{.*}} over ["pipeline"] {{.*}} : tensor<4xf64>
 // CHECK-NOT: over ["pipeline"]
 // CHECK: arith.addf %[[THEIRS]], %[[OWN]] {fsdp.reduces = @ends.stage0_1.flat
@@ -38,8 +38,8 @@
 // CHECK: fsdp.segment @evaluate evaluate
 // CHECK: fsdp.output_sum "loss"
 // CHECK-LABEL: fsdp.program @pipeline1 role {pipeline = 1 : i64}
-// CHECK: fsdp.receive offset -1 over ["pipeline"] {fsdp.message = 0 : i64, fsdp.structure = #fsdp.structure<"middle" stage 1 microbatch 0>}
-// CHECK: fsdp.send %{{.*}} offset -1 over ["pipeline"] {fsdp.message = 1 : i64, fsdp.structure = #fsdp.structure<"ends" backward stage 1 microbatch 0>}
+// CHECK: fsdp.receive offset -1 over ["pipeline"] message 0 {fsdp.structure = #fsdp.structure<"middle" stage 1 microbatch 0>}
+// CHECK: fsdp.send %{{.*}} offset -1 over ["pipeline"] message 1 {fsdp.structure = #fsdp.structure<"ends" backward stage 1 microbatch 0>}
 // CHECK: fsdp.optimizer_step <sgd, lr = 1.000000e-01> @ends.stage1.flat
 // CHECK: fsdp.optimizer_step <sgd, lr = 1.000000e-01> @ends.stage0_1.flat
 

@@ -7,7 +7,7 @@
 // UNIT: error: {{.*}}of microbatch 0 for unit a{{.*}}of microbatch 0 for unit b
 // Two values of one unit in one microbatch differ in their number alone, as do those of a step with one microbatch.
 // RUN: sed 's/microbatch [01]>/microbatch 0>/' %s > %t.alike && %{lower} %t.alike > %t.scheduled
-// RUN: sed -e '/fsdp.send %a/s/{/{fsdp.message = 0 : i64, /; /fsdp.send %b/s/{/{fsdp.message = 1 : i64, /' -e '/%b = fsdp.receive/s/{/{fsdp.message = 1 : i64, /; /%a = fsdp.receive/s/{/{fsdp.message = 0 : i64, /' %t.alike > %t.numbers
+// RUN: sed -e '/fsdp.send %a/s/{/message 0 {/; /fsdp.send %b/s/{/message 1 {/' -e '/%b = fsdp.receive/s/{/message 1 {/; /%a = fsdp.receive/s/{/message 0 {/' %t.alike > %t.numbers
 // RUN: not %{lower} %t.numbers 2>&1 | FileCheck %s --check-prefix=NUMBER
 // NUMBER: error: {{.*}}(send value 0 of microbatch 0 for unit a of 3 f32, 12 bytes){{.*}}(receive value 1 of microbatch 0 for unit a of 3 f32, 12 bytes)
 // RUN: sed 's/ microbatch 0>/>/' %t.numbers | not %{lower} 2>&1 | FileCheck %s --check-prefix=ONE

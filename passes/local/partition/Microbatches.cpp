@@ -179,7 +179,8 @@ CarriedOp MicrobatchSplitter::declare(Value value, FlatSymbolRefAttr storage) {
   else
     name = (name.empty() ? "value" : name) + ".total";
   auto declared = CarriedOp::create(builder, value.getLoc(), builder.getStringAttr(name),
-                                    TypeAttr::get(value.getType()), storage);
+                                    TypeAttr::get(value.getType()), storage,
+                                    /*zeroed=*/UnitAttr());
   symbols.insert(declared, builder.getInsertionPoint());
   return declared;
 }
@@ -209,7 +210,7 @@ SegmentOp MicrobatchSplitter::create(StringRef part, ArrayRef<StringRef> next) {
     names.push_back(FlatSymbolRefAttr::get(builder.getContext(), name(part)));
   builder.setInsertionPoint(whole);
   auto segment = SegmentOp::create(builder, whole.getLoc(), name(part), whole.getKind(),
-                                   /*async=*/false, builder.getArrayAttr(names));
+                                   /*async=*/false, /*drain=*/false, builder.getArrayAttr(names));
   builder.createBlock(&segment.getBody());
   return segment;
 }

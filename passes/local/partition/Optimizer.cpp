@@ -101,7 +101,7 @@ void StepPartitioner::convertUpdate(UpdateOp update) {
   auto result = OptimizerStepOp::create(
       builder, loc, storage->shard, TypeRange(stateTypes), update.getOptimizer(), name, parameter,
       updateReductions.lookup(storage)->shard, states, scalar(update.getLr()),
-      scalar(update.getScale()), scalar(update.getOk()));
+      scalar(update.getScale()), scalar(update.getOk()), /*deferred=*/false);
   if (storage->op.keepsShard())
     StoreOp::create(builder, loc, result.getNewParameter(), name, StorageOp::parameter);
   for (auto [state, value] : llvm::zip_equal(names, result.getNewStates()))

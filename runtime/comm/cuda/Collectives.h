@@ -3,11 +3,23 @@
 #define FSDP_RUNTIME_COMM_CUDA_COLLECTIVES_H
 
 #include "runtime/comm/cuda/Comm.h"
+#include "runtime/comm/cuda/PendingActions.h"
 
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace fsdp::rt {
+
+/// A collective that a graph performs. A launch records `done` after it.
+struct CapturedCollective {
+  int communicator = 0;
+  const char *action = nullptr; ///< a literal
+  CollectiveRequest request{};  ///< of a transfer
+  EventRef done;
+};
+/// Those of a graph, in the order of the host's calls.
+using CapturedCollectives = std::vector<CapturedCollective>;
 
 /// The communicators of one rank, and the memory of its arena.
 class Collectives {
@@ -26,6 +38,14 @@ public:
 
   /// Communicator `index` of the program.
   virtual CollectiveBackend &communicator(int index) = 0;
+
+  /// Collectives of this thread are captured into a graph until endCapture(), which returns them.
+  /// They do not count as enqueued until the graph is launched.
+  virtual void beginCapture() {}
+  virtual CapturedCollectives endCapture() { return {}; }
+  /// A graph with these collectives is launched, and has been.
+  virtual void launching(const CapturedCollectives &) {}
+  virtual void launched(const CapturedCollectives &) {}
 
   /// Throws if there is an asynchronous failure, or a collective that does not complete in time.
   /// Called by the monitor's thread.

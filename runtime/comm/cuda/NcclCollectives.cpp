@@ -2,6 +2,8 @@
 #include "base/WaitCounter.h"
 #include "runtime/device/FlightTrack.h"
 
+#include <cuda_runtime_api.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <exception>
@@ -31,13 +33,26 @@ private:
 
 class NcclCollectives::Member final : public CollectiveBackend {
 public:
-  Member(NcclCollectives &all, CommunicatorSpec spec, std::vector<int> group, int rank)
-      : CollectiveBackend(rank, static_cast<int>(group.size())), all_(all), spec_(spec),
+  Member(NcclCollectives &all, int index, std::vector<int> group, int rank)
+      : CollectiveBackend(rank, static_cast<int>(group.size())), all_(all), index_(index),
+        spec_(all.peer_.communicators()[static_cast<std::size_t>(index)]),
         group_(std::move(group)) {}
 
   const char *name() const { return spec_.name; }
   PendingActions &pending() { return pending_; }
   std::size_t workspaceBytes() const { return workspace_.bytes(); }
+  /// The host launches a graph whose first collective is `one`, which may wait.
+  void launching(const CapturedCollective &one) {
+    pending_.begin(one.action, collectives_ + 1, one.request.isTransfer() ? &one.request : nullptr);
+  }
+  /// A graph has enqueued `one`.
+  void launched(const CapturedCollective &one) {
+    const CollectiveRequest *request = one.request.isTransfer() ? &one.request : nullptr;
+    FlightTrack *track = all_.peer_.hostFlight();
+    track->end(
+        track->begin(FlightAction::Enqueued, one.action, spec_.name, ++collectives_, request));
+    pending_.launched(one.action, collectives_, one.request, one.done, all_.peer_.failure());
+  }
 
   ncclResult_t allGather(const void *piece, void *whole, std::size_t count, ncclDataType_t type,
                          cudaStream_t stream) override {
@@ -230,10 +245,24 @@ private:
       if (ncclResult_t status = collective(comm_))
         return status;
     }
-    if (pending_.enqueued(stream, all_.peer_.failure()) != cudaSuccess)
+    const cudaError_t noted = all_.isCaptured_ ? noteCaptured(request, stream)
+                                               : pending_.enqueued(stream, all_.peer_.failure());
+    if (noted != cudaSuccess)
       return ncclUnhandledCudaError;
     track->end(kept); // of the call only; the device may not have finished
     return ncclSuccess;
+  }
+  /// The collective of the last call has become part of a graph.
+  cudaError_t noteCaptured(const CollectiveRequest *request, cudaStream_t stream) {
+    pending_.captured();
+    --collectives_; // launches count it
+    CapturedCollective one{index_, all_.peer_.action(), {}, {}};
+    if (request)
+      one.request = *request;
+    if (cudaError_t status = makeEvent(one.done))
+      return status;
+    all_.captured_.push_back(one);
+    return cudaEventRecordWithFlags(one.done.get(), stream, cudaEventRecordExternal);
   }
   static ncclResult_t copy(const void *from, void *to, std::size_t count, ncclDataType_t type,
                            cudaStream_t stream) {
@@ -246,6 +275,7 @@ private:
   }
 
   NcclCollectives &all_;
+  int index_; ///< of the communicator
   CommunicatorSpec spec_;
   std::vector<int> group_;
   ncclComm_t comm_ = nullptr;
@@ -352,7 +382,7 @@ NcclCollectives::Member &NcclCollectives::memberAt(int index) {
   auto &member = members_[static_cast<std::size_t>(index)];
   if (!member) {
     const CommunicatorSpec &spec = peer_.communicators()[static_cast<std::size_t>(index)];
-    auto made = std::make_unique<Member>(*this, spec, peer_.mesh().ranksOf(spec, peer_.rank()),
+    auto made = std::make_unique<Member>(*this, index, peer_.mesh().ranksOf(spec, peer_.rank()),
                                          peer_.rankIn(index));
     std::lock_guard<std::mutex> lock(mutex_);
     member = std::move(made);
@@ -490,14 +520,17 @@ void NcclCollectives::connectTransfers(int index, cudaStream_t stream) {
   }
 }
 
-std::string NcclCollectives::describe() const {
-  if (!world_)
-    return "";
-  std::vector<GatherGroup> groups;
-  for (const CommunicatorSpec &spec : peer_.communicators())
-    if (!spec.isTransfer() && (!peer_.hasRoles() || spec.firstUse == FirstUse::Gather))
-      groups.push_back(groupOf(spec));
-  return describeGathers(version_, choices_, groups, ofEnvironment);
+void NcclCollectives::launching(const CapturedCollectives &collectives) {
+  for (const auto &member : members_) // events of the launch before are recorded again
+    if (member)
+      member->pending().oldest();
+  if (!collectives.empty())
+    memberAt(collectives[0].communicator).launching(collectives[0]);
+}
+
+void NcclCollectives::launched(const CapturedCollectives &collectives) {
+  for (const CapturedCollective &one : collectives)
+    memberAt(one.communicator).launched(one);
 }
 
 //===----------------------------------------------------------------------===//

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 namespace fsdp::rt {
@@ -73,6 +74,13 @@ public:
   std::byte *allocateArena(std::size_t bytes) override;
   void setUp(cudaStream_t stream) override;
   CollectiveBackend &communicator(int index) override;
+  void beginCapture() override { isCaptured_ = true; }
+  CapturedCollectives endCapture() override {
+    isCaptured_ = false;
+    return std::exchange(captured_, {});
+  }
+  void launching(const CapturedCollectives &collectives) override;
+  void launched(const CapturedCollectives &collectives) override;
   void inspect() override;
   void abandon() noexcept override;
   std::size_t workspaceBytes() const override;
@@ -124,6 +132,8 @@ private:
   std::vector<ncclComm_t> comms_; ///< all open communicators, that over all ranks first
   std::vector<std::pair<ncclComm_t, ncclWindow_t>> windows_;
   bool remarked_ = false;
+  bool isCaptured_ = false;      ///< collectives become part of a graph
+  CapturedCollectives captured_; ///< so far
 };
 
 } // namespace fsdp::rt

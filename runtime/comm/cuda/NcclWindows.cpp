@@ -96,4 +96,15 @@ bool NcclCollectives::registerArena(ncclComm_t comm, const CommunicatorSpec &spe
   }
 }
 
+std::string NcclCollectives::describe() const {
+  if (!world_)
+    return "";
+  std::vector<GatherGroup> groups;
+  for (const CommunicatorSpec &spec : peer_.communicators())
+    if (!spec.isTransfer() && (!peer_.hasRoles() || spec.firstUse == FirstUse::Gather))
+      groups.push_back(groupOf(spec));
+  return describeGathers(version_, choices_, groups,
+                         [](const char *name) -> const char * { return std::getenv(name); });
+}
+
 } // namespace fsdp::rt

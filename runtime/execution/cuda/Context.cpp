@@ -6,6 +6,7 @@
 #include "runtime/execution/Device.h"
 #include "runtime/execution/cuda/AttentionChoice.h"
 #include "runtime/execution/cuda/InputStaging.h"
+#include "runtime/execution/cuda/ProductTuner.h"
 #include "runtime/kernels/cuda/CudnnAttention.h"
 #include "runtime/kernels/cuda/Matmul.h"
 
@@ -38,6 +39,8 @@ Context::Context(Job &job, const Program &program)
       streamOf_(program.communicators.size(), -1) {
   if (job.options().linkBandwidth > 0)
     throw Error("FSDP_LINK_BANDWIDTH limits the links of programs for CPUs only: unset it").byAll();
+  ranges_ = ProfilerRanges::make();
+  observer_ = ranges_.get();
   if (sharesDevice())
     collectives_ = std::make_unique<LoopbackCollectives>(*this);
   else
@@ -50,6 +53,7 @@ Context::Context(Job &job, const Program &program)
   FSDP_CHECK(*this, cudaMemGetInfo(&freeAtStart_, &total));
   at("join all ranks");
   collectives_->connect();
+  makeTuner(device);
   at("allocate the arena");
   requireMemory(device);
   base_ = collectives_->allocateArena(std::max<std::size_t>(program.arenaBytes, 1));
@@ -141,7 +145,7 @@ Comm Context::comm(int index, int stream) {
 
 Blas &Context::blas() {
   if (!blas_)
-    blas_ = std::make_shared<Blas>();
+    blas_ = std::make_shared<Blas>(tuner_.get());
   return *blas_;
 }
 
@@ -215,7 +219,70 @@ AttentionLibrary Context::attentionLibrary() const {
   return library;
 }
 
-const void *Context::staged(int input) { return staging_->next(input); }
+const void *Context::staged(int input) {
+  const void *address = staging_->next(input);
+  if (capture_)
+    capture_->inputs.push_back({input, address});
+  return address;
+}
+
+void Context::observe(ActionObserver *observer) {
+  if (ranges_)
+    ranges_->setNext(observer);
+  else
+    observer_ = observer;
+}
+
+//===----------------------------------------------------------------------===//
+// Settings of the environment
+//===----------------------------------------------------------------------===//
+
+bool Context::isSetOnAll(const char *setting, bool mine) const {
+  std::int32_t ways[2] = {mine, !mine};
+  if (worldSize() > 1)
+    world().allReduce(ways, ways, 2, ReduceOp::Max);
+  if (ways[0] && ways[1])
+    throw Error(
+        format("%s=1 is set on some ranks and not on others: set it alike on all ranks", setting))
+        .byAll();
+  return mine;
+}
+
+/// Throws if the environment has FSDP_TUNE=1 and the ranks have no common choices.
+void Context::makeTuner(int device) {
+  if (!isSetOnAll("FSDP_TUNE", ProductTuner::isAsked()))
+    return;
+  if (hasRoles())
+    throw Error(
+        "FSDP_TUNE=1 chooses algorithms for the products that all ranks have, but the ranks "
+        "of this program run different programs, the stages of a pipeline: unset it",
+        kExitBadCommandLine)
+        .byAll();
+  cudaDeviceProp properties;
+  FSDP_CHECK(*this, cudaGetDeviceProperties(&properties, device));
+  const std::string machine = format("%s (%d.%d), cuBLASLt %zu", properties.name, properties.major,
+                                     properties.minor, cublasLtGetVersion());
+  char first[512] = {};
+  machine.copy(first, sizeof first - 1);
+  world().broadcast(first, sizeof first, 0);
+  if (machine != first)
+    throw Error(format("FSDP_TUNE=1 needs the same GPU and cuBLASLt on all ranks: got %s, and on "
+                       "rank 0 %s: unset it",
+                       machine.c_str(), first))
+        .at(rank(), action());
+  tuner_ = std::make_unique<ProductTuner>(
+      ProductTuner::Setting{world().rank(), machine, ProductTuner::folderOfEnvironment(),
+                            [this](int &number) { world().broadcast(&number, sizeof number, 0); }});
+}
+
+ProductChoices Context::productChoices() const {
+  return tuner_ ? tuner_->choices() : ProductChoices();
+}
+
+void Context::adoptProductChoices(const ProductChoices &stored) {
+  if (tuner_)
+    tuner_->adopt(stored);
+}
 
 void Context::begin(const ExecutionPlan &plan, InputSource *source) {
   job_.failure().check();
@@ -243,6 +310,7 @@ void Context::stageAhead() {
 void Context::synchronize() {
   heldReceives().releaseAll();
   at("wait for the device");
+  graphOutputs_.clear(); // streams come past them
   for (std::size_t i = 0; i < streams_.size(); ++i) {
     FSDP_CHECK(*this, cudaEventRecord(ends_[i], streams_[i]));
     FSDP_CHECK(*this, cudaStreamWaitEvent(control_, ends_[i], 0));
@@ -257,6 +325,8 @@ void Context::awaitOutputs() {
   at("wait for the outputs");
   for (const StreamWorkspace &workspace : workspaces_)
     FSDP_CHECK(*this, cudaStreamWaitEvent(control_, workspace.copies.toHost, 0));
+  for (cudaEvent_t output : std::exchange(graphOutputs_, {}))
+    FSDP_CHECK(*this, cudaStreamWaitEvent(control_, output, 0));
   awaitFault();
 }
 

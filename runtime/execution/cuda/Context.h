@@ -10,9 +10,13 @@
 #include "runtime/comm/cuda/Comm.h"
 #include "runtime/comm/cuda/DevicePeer.h"
 #include "runtime/device/InputSource.h"
+#include "runtime/device/ProductChoices.h"
 #include "runtime/device/cuda/LaunchWork.h"
 #include "runtime/device/cuda/StreamWorkspace.h"
 #include "runtime/execution/AttentionLibrary.h"
+#include "runtime/execution/cuda/ActionObserver.h"
+#include "runtime/execution/cuda/ProfilerRanges.h"
+#include "runtime/execution/cuda/SegmentCapture.h"
 #include "runtime/job/Job.h"
 #include "runtime/program/ArenaSpan.h"
 #include "runtime/program/KernelArguments.h"
@@ -36,18 +40,7 @@ class Collectives;
 class CudnnAttention;
 class InputStaging;
 class Monitor;
-
-/// Observes the actions that a context issues.
-class ActionObserver {
-public:
-  virtual ~ActionObserver() = default;
-  /// The previous action has ended; `name`, a literal, is next.
-  virtual void next(const char *name) = 0;
-  /// The next action is on this stream.
-  virtual void on(int stream) = 0;
-  /// It reads or writes `bytes` bytes.
-  virtual void touch(std::size_t bytes) = 0;
-};
+class ProductTuner;
 
 /// One rank on its device. Functions are called from the rank's host thread unless documented
 /// otherwise.
@@ -77,6 +70,9 @@ public:
   Comm comm(int index, int stream);
   /// cuBLASLt on this device, created by the first call (Matmul.cpp).
   Blas &blas();
+  /// The algorithms that were chosen by time; see ProductTuner.
+  ProductChoices productChoices() const;
+  void adoptProductChoices(const ProductChoices &stored);
 
   /// The cuDNN that computes attention in bf16; null: the program's own kernels do.
   CudnnAttention *cudnn() const { return cudnn_.get(); }
@@ -103,6 +99,23 @@ public:
 
   /// Before the actions of a plan, whose inputs are read from `source`.
   void begin(const ExecutionPlan &plan, InputSource *source);
+  /// Whether a segment is captured that has not recorded `event` so far. The event then denotes
+  /// work that is done before the graph starts.
+  bool isBeforeCapture(int event) const { return capture_ && !capture_->recorded.count(event); }
+  /// The program has recorded `event`.
+  void noteRecord(int event) {
+    if (capture_)
+      capture_->recorded.insert(event);
+  }
+  /// `stream` has copied an output.
+  cudaError_t noteOutput(cudaStream_t stream) {
+    return capture_ ? capture_->noteOutput(stream) : cudaSuccess;
+  }
+  /// Whether a setting of the environment, which must be the same on all ranks, is on. Every rank
+  /// calls it.
+  bool isSetOnAll(const char *setting, bool mine) const;
+  /// Whether all ranks are on one device.
+  bool sharesDevice() const { return job_.options().transport == Transport::Loopback; }
   /// Fetches the inputs for the next run of the current plan, while the device works.
   void stageAhead();
 
@@ -142,13 +155,16 @@ public:
   std::optional<std::size_t> libraryBytes() const;
   /// Describes how collectives are performed; may be empty.
   std::string describeCollectives() const;
-  /// Calls `observer` for every action from now on; null: none.
-  void observe(ActionObserver *observer) { observer_ = observer; }
+  /// Calls `observer`, which measures times, for every action from now on; null: none.
+  void observe(ActionObserver *observer);
+  /// Names of runs, segments and actions for a profiler; null: there is none.
+  ProfilerRanges *ranges() const { return ranges_.get(); }
 
   /// See ShardOf. Set before the first plan.
   const UpdateSetting *updateSettings = nullptr;
 
 private:
+  friend class SegmentGraphs;
   template <class T> T *address(ArenaSpan<T> slice) {
     const std::size_t end = slice.offset + slice.bytes();
     if (slice.count && end > peakBytes_)
@@ -157,8 +173,7 @@ private:
       traceBytes(slice.bytes());
     return reinterpret_cast<T *>(base_ + slice.offset);
   }
-  /// Whether all ranks are on one device.
-  bool sharesDevice() const { return job_.options().transport == Transport::Loopback; }
+  void makeTuner(int device);
   void requireMemory(int device);
   void prepareCudnn(int device);
   void awaitFault();
@@ -173,6 +188,7 @@ private:
   std::byte *base_ = nullptr;
   std::size_t peakBytes_ = 0, freeAtStart_ = 0;
   ActionObserver *observer_ = nullptr;
+  std::unique_ptr<ProfilerRanges> ranges_;
   std::vector<cudaStream_t> streams_;
   std::vector<cudaEvent_t> events_, ends_; ///< the program's; one for the end of each stream
   cudaStream_t control_ = nullptr;         ///< for the waits of the host
@@ -182,12 +198,15 @@ private:
   BoundsError *faultThere_ = nullptr,
               *fault_ = nullptr;                   ///< on the device; as of the last synchronize()
   mutable std::deque<StreamWorkspace> workspaces_; ///< one for each stream
+  std::unique_ptr<ProductTuner> tuner_;            ///< null: cuBLASLt's first algorithms
   std::shared_ptr<Blas> blas_;
   std::shared_ptr<CudnnAttention> cudnn_;
   bool isPreparing_ = false;
   std::vector<std::size_t> attentionBytes_; ///< scratch memory of cuDNN's attention, by stream
   std::unique_ptr<InputStaging> staging_;
   std::unique_ptr<Collectives> collectives_;
+  SegmentCapture *capture_ = nullptr;      ///< the one under way, or null
+  std::vector<cudaEvent_t> graphOutputs_;  ///< after outputs of graphs for which nothing waits yet
   std::vector<CollectiveBackend *> comms_; ///< those created so far
   std::vector<int> streamOf_;              ///< the stream of each communicator
   std::set<const ExecutionPlan *> begun_;  ///< plans that have run

@@ -2,6 +2,7 @@
 
 #include "runtime/execution/Device.h"
 #include "runtime/execution/cuda/EventTrace.h"
+#include "runtime/execution/cuda/SegmentGraphs.h"
 #include "runtime/job/Launcher.h"
 #include "runtime/kernels/cuda/Kernels.h"
 
@@ -106,7 +107,7 @@ int deviceOf(const Job &job, int devices) {
 class CudaDevice final : public Device {
 public:
   CudaDevice(const Program &program, Job &job)
-      : Device(job), program(program), c(taken(job), program) {}
+      : Device(job), program(program), c(taken(job), program), graphs(SegmentGraphs::make(c)) {}
 
   ~CudaDevice() override {
     if (copies)
@@ -203,14 +204,22 @@ public:
     guarded([&] {
       if (trace)
         trace->begin(marked);
+      if (c.ranges())
+        c.ranges()->beginRun(marked);
       c.begin(plan, source);
+      if (graphs)
+        graphs->begin(plan);
       std::int64_t number = 0;
       forEachSegment(program, plan, [&](const Segment &segment, bool wait) {
         if (wait)
           c.synchronize();
         if (trace)
           trace->segment(segment, isOneSegment(plan) ? Mark() : Mark{segment.name, ++number});
-        segment.run(c);
+        if (c.ranges())
+          c.ranges()->beginSegment(segment.name);
+        graphs ? graphs->run(segment, trace.has_value()) : segment.run(c);
+        if (c.ranges())
+          c.ranges()->endSegment();
       });
       if (trace)
         trace->enqueued();
@@ -221,6 +230,8 @@ public:
       underWay ? c.awaitOutputs() : c.synchronize();
       if (trace)
         trace->end();
+      if (c.ranges())
+        c.ranges()->endRun();
     });
   }
   void finish() override {
@@ -242,6 +253,8 @@ public:
   std::optional<std::size_t> libraryBytes() const override { return c.libraryBytes(); }
   std::string collectives() const override { return c.describeCollectives(); }
   AttentionLibrary attentionLibrary() const override { return c.attentionLibrary(); }
+  ProductChoices productChoices() const override { return c.productChoices(); }
+  void adoptProductChoices(const ProductChoices &stored) override { c.adoptProductChoices(stored); }
 
 private:
   /// Performs `action`; errors are attributed to the action enqueued last.
@@ -289,6 +302,7 @@ private:
   bool underWay = false;               ///< enqueued work may still run
   std::vector<UpdateSetting> updates;  ///< read when updates are enqueued
   Context c;
+  std::unique_ptr<SegmentGraphs> graphs; ///< null: segments are enqueued action by action
   std::optional<EventTrace> trace;
 };
 

@@ -81,6 +81,7 @@ inline void record(Context &c, int stream, int event, const char *file = __built
   if (__builtin_expect(c.isPreparing(), 0))
     return;
   const cudaStream_t on = c.at("record").stream(stream);
+  c.noteRecord(event);
   noteWork({nullptr}); // takes no time: no trace shows it
   noteEvent(c.event(event));
   const auto enqueue = [=, &c] { c.check(cudaEventRecord(c.event(event), on), file, line); };
@@ -93,7 +94,7 @@ inline void record(Context &c, int stream, int event, const char *file = __built
 /// Later work on `stream` starts after the latest record of `event` enqueued before this call.
 inline void wait(Context &c, int stream, int event, const char *file = __builtin_FILE(),
                  int line = __builtin_LINE()) {
-  if (__builtin_expect(c.isPreparing(), 0))
+  if (__builtin_expect(c.isPreparing(), 0) || c.isBeforeCapture(event))
     return;
   const cudaStream_t on = c.at("wait").stream(stream);
   noteWork({"wait"});
@@ -133,7 +134,8 @@ void copyOut(Context &c, int stream, ActionName name, T *to, ArenaSpan<T> value)
   launch(
       c, stream, name, reads(value), writes(),
       [&](const T *from, WorkStream on) {
-        return cudaMemcpyAsync(to, from, sizeof(T), cudaMemcpyDeviceToHost, on);
+        const cudaError_t status = cudaMemcpyAsync(to, from, sizeof(T), cudaMemcpyDeviceToHost, on);
+        return status == cudaSuccess ? c.noteOutput(on) : status;
       },
       Work{"output"});
 }

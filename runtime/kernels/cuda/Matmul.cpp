@@ -10,6 +10,8 @@
 #include "runtime/kernels/cuda/Matmul.h"
 
 #include "runtime/device/cuda/LaunchWork.h"
+#include "runtime/kernels/cuda/ProductChooser.h"
+#include "runtime/kernels/cuda/ProductTimes.h"
 
 #include <algorithm>
 #include <array>
@@ -17,7 +19,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace fsdp::rt {
 
@@ -125,6 +129,11 @@ struct Plan {
   std::size_t workspace = 0;
   bool isKnown = true; ///< else cuBLASLt has no algorithm for the product with its epilogue
 
+  void use(const cublasLtMatmulHeuristicResult_t &found) {
+    algo = found.algo;
+    workspace = found.workspaceSize;
+  }
+
   Plan() = default;
   Plan(Plan &&other) noexcept { *this = std::move(other); }
   Plan &operator=(Plan &&other) noexcept {
@@ -209,8 +218,11 @@ cublasStatus_t prepareEpilogue(const EpilogueOperands &epilogue, Plan &plan) {
   return setAddresses(plan.desc, epilogue);
 }
 
+/// `candidates` gets the algorithms that cuBLASLt proposes, at most as many as it has elements, the
+/// first of which the plan has.
 cublasStatus_t prepare(cublasLtHandle_t handle, cudaDataType_t in, cudaDataType_t out,
-                       Alignments aligned, const EpilogueOperands &epilogue, Plan &plan) {
+                       Alignments aligned, const EpilogueOperands &epilogue, Plan &plan,
+                       std::vector<cublasLtMatmulHeuristicResult_t> &candidates) {
   const Arrangement &s = plan.shape;
   const Loop &batch = s.batch;
   FSDP_TRY(cublasLtMatmulDescCreate(&plan.desc, CUBLAS_COMPUTE_32F, CUDA_R_32F));
@@ -247,15 +259,15 @@ cublasStatus_t prepare(cublasLtHandle_t handle, cudaDataType_t in, cudaDataType_
   FSDP_TRY(prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, aligned.c));
   FSDP_TRY(prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, aligned.d));
 
-  cublasLtMatmulHeuristicResult_t found = {};
   int count = 0;
   FSDP_TRY(cublasLtMatmulAlgoGetHeuristic(handle, plan.desc, plan.x, plan.y, plan.c, plan.c,
-                                          preference.handle, 1, &found, &count));
+                                          preference.handle, static_cast<int>(candidates.size()),
+                                          candidates.data(), &count));
+  candidates.resize(static_cast<std::size_t>(count));
   if (count == 0)
     return CUBLAS_STATUS_NOT_SUPPORTED;
-  FSDP_TRY(found.state);
-  plan.algo = found.algo;
-  plan.workspace = found.workspaceSize;
+  FSDP_TRY(candidates[0].state);
+  plan.use(candidates[0]);
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -309,13 +321,17 @@ Key keyOf(const Product &p, std::uint32_t a, std::uint32_t b, std::uint32_t c) {
 
 struct Blas::State {
   cublasLtHandle_t handle = nullptr;
+  ProductChooser *chooser = nullptr;
   std::map<Key, Plan> plans;
   bool usesEpilogues = true;
 
   cublasStatus_t find(const Product &product, const Plan *&plan);
+  void tune(const Product &product, const Key &key, Plan &plan,
+            const std::vector<cublasLtMatmulHeuristicResult_t> &candidates);
 };
 
-Blas::Blas() : state(std::make_unique<State>()) {
+Blas::Blas(ProductChooser *chooser) : state(std::make_unique<State>()) {
+  state->chooser = chooser;
   const char *epilogues = std::getenv("FSDP_EPILOGUES");
   state->usesEpilogues = !epilogues || std::strcmp(epilogues, "0") != 0;
 }
@@ -327,6 +343,38 @@ Blas::~Blas() {
 }
 
 std::size_t Blas::plans() const { return state->plans.size(); }
+
+/// Everything that the choice among algorithms depends on.
+static std::string describe(const Gemm &g, const Key &key) {
+  const auto name = [](std::int64_t type) { return type == CUDA_R_32F ? "f32" : "bf16"; };
+  std::string text = std::to_string(g.m) + " x " + std::to_string(g.n) + " x " +
+                     std::to_string(g.k) + ", " + name(key[6]) + " to " + name(key[7]) + ", plan";
+  for (std::int64_t number : key)
+    text += " " + std::to_string(number);
+  return text;
+}
+
+/// Replaces the algorithm of a plan by the one that is chosen.
+void Blas::State::tune(const Product &p, const Key &key, Plan &plan,
+                       const std::vector<cublasLtMatmulHeuristicResult_t> &candidates) {
+  const Arrangement &s = plan.shape;
+  const auto measure = [&] {
+    TimedProduct timed;
+    timed.handle = handle;
+    timed.desc = plan.desc;
+    timed.x = plan.x, timed.y = plan.y, timed.c = plan.c;
+    timed.xData = s.swapped ? p.b : p.a;
+    timed.yData = s.swapped ? p.a : p.b;
+    // Elements from the first to the last one of a call.
+    const std::int64_t elements = (s.batch.extent - 1) * s.batch.c + s.c.ld * s.c.columns;
+    timed.resultBytes = static_cast<std::size_t>(elements) * bytesOf(p.out);
+    timed.beta = p.epilogue.residual ? 1 : p.g.beta;
+    timed.hasAuxiliary = p.epilogue.auxiliary() != nullptr;
+    return timesOf(timed, candidates);
+  };
+  plan.use(candidates[static_cast<std::size_t>(
+      chooser->choose(describe(p.g, key), static_cast<int>(candidates.size()), measure))]);
+}
 
 /// The plan of a product that has elements and terms.
 cublasStatus_t Blas::State::find(const Product &p, const Plan *&result) {
@@ -352,12 +400,16 @@ cublasStatus_t Blas::State::find(const Product &p, const Plan *&result) {
                           residual ? alignmentOf(residual, bytesOf(p.out), 0, 0) : alignC, alignC};
     if (shape.swapped)
       std::swap(aligned.x, aligned.y);
-    const cublasStatus_t prepared = prepare(handle, p.in, p.out, aligned, p.epilogue, plan);
+    std::vector<cublasLtMatmulHeuristicResult_t> candidates(chooser ? ProductChooser::kMost : 1);
+    const cublasStatus_t prepared =
+        prepare(handle, p.in, p.out, aligned, p.epilogue, plan, candidates);
     // That there is no algorithm is known from then on: the loops run behind the product.
     plan.isKnown = p.epilogue.isNone() || (prepared != CUBLAS_STATUS_NOT_SUPPORTED &&
                                            prepared != CUBLAS_STATUS_INVALID_VALUE);
     if (plan.isKnown)
       FSDP_TRY(prepared);
+    if (plan.isKnown && chooser && candidates.size() > 1)
+      tune(p, key, plan, candidates);
     found = plans.emplace(key, std::move(plan)).first;
   }
   result = &found->second;

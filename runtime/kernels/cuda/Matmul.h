@@ -15,6 +15,8 @@
 
 namespace fsdp::rt {
 
+class ProductChooser;
+
 /// What cuBLASLt computes behind a product: v = a b + bias + residual, of which `sum` gets v and c
 /// the function (GELU with tanh), or c gets a b times the derivative of GELU at `argument`. All are
 /// of the type of c; residual, sum and argument lie like c. Null: none.
@@ -37,7 +39,9 @@ public:
   /// No algorithm may request more workspace than this, in bytes.
   static constexpr std::size_t kMaxWorkspace = std::size_t(32) << 20;
 
-  Blas();
+  /// `chooser` chooses among algorithms; null: the first that cuBLASLt proposes. It outlives the
+  /// object.
+  explicit Blas(ProductChooser *chooser = nullptr);
   ~Blas();
   Blas(const Blas &) = delete;
   Blas &operator=(const Blas &) = delete;

@@ -105,27 +105,18 @@ fsdp.step @train train optimizer <sgd, lr = 0.1, no_decay = ["*", "w*"]> {
 
 // -----
 
-// What marks deferred updates.
+// segment C3: a drain trains.
 
 fsdp.program @p role {} {
-  // expected-error @below {{has 'fsdp.drain' unit, expected a unit attribute on an 'fsdp.segment' of kind 'train'}}
-  fsdp.segment @s evaluate next [@s] attributes {fsdp.drain} {
+  // expected-error @below {{is a drain of kind 'evaluate', expected 'train', the kind of the steps whose updates it performs}}
+  fsdp.segment @s evaluate drain next [@s] {
   }
 }
 
 // -----
 
-fsdp.program @p role {} {
-  fsdp.segment @s train next [@s] {
-    // expected-error @below {{has 'fsdp.deferred' unit, expected a unit attribute on an 'fsdp.optimizer_step'}}
-    %b = fsdp.buffer "b" {fsdp.deferred} : !fsdp.buffer<tensor<8xf32>>
-  }
-}
-
-// -----
-
-// expected-error @below {{has 'fsdp.zeroed' 1 : i64, expected a unit attribute on an 'fsdp.carried' or a persistent 'fsdp.buffer'}}
-fsdp.carried @c : tensor<f32> {fsdp.zeroed = 1}
+// expected-error @below {{attribute 'zeroed' failed to satisfy constraint: unit attribute}}
+fsdp.carried @c : tensor<f32> {zeroed = 1}
 
 // -----
 

@@ -75,14 +75,7 @@ fsdp.step @train train optimizer <sgd, lr = 0.1> {
 // -----
 
 fsdp.step @train train optimizer <sgd, lr = 0.1> {
-  // expected-error @below {{has 'fsdp.check' 0 : i64, expected an i64 of at least 0 on an 'fsdp.metric' or an 'fsdp.output'}}
-  %x = fsdp.input "x" sample_dim 0 {fsdp.check = 0 : i64} : tensor<8xf32>
-}
-
-// -----
-
-fsdp.step @train train optimizer <sgd, lr = 0.1> {
   %n = arith.constant dense<1.0> : tensor<f64>
-  // expected-error @below {{has 'fsdp.check' -1 : i64, expected an i64 of at least 0}}
-  fsdp.metric "n" %n over %n {fsdp.check = -1 : i64}
+  // expected-error @below {{attribute 'check' failed to satisfy constraint: 64-bit signless integer attribute whose value is non-negative}}
+  fsdp.metric "n" %n over %n check -1
 }

@@ -11,7 +11,7 @@
 // CHECK: fsdp.yield
 // CHECK: fsdp.print "x" %{{.*}} : tensor<8x4xf32>
 // CHECK: fsdp.print "x again" %{{.*}} : tensor<8x4xf32>
-// CHECK: fsdp.metric "checked" {{.*}} {fsdp.check = 0 : i64}
+// CHECK: fsdp.metric "checked" {{.*}} check 0
 fsdp.step @train train optimizer <sgd, lr = 0.1> {
   %x = fsdp.input "x" sample_dim 0 : tensor<8x4xf32>
   %ids = fsdp.input "ids" sample_dim 0 : tensor<8xi32>
@@ -26,6 +26,6 @@ fsdp.step @train train optimizer <sgd, lr = 0.1> {
   fsdp.print "x again" %x : tensor<8x4xf32>
   %sum = nn.reduce sum "b w ->" %y : tensor<8x4xf32> -> tensor<f64>
   %weight = arith.constant dense<32.0> : tensor<f64>
-  fsdp.metric "checked" %sum over %weight {fsdp.check = 0 : i64}
+  fsdp.metric "checked" %sum over %weight check 0
   fsdp.loss %sum over %weight
 }

@@ -5,8 +5,8 @@ fsdp.mesh @mesh <["fsdp"=1]>
 fsdp.program @all role {} {
   // CHECK: %[[SUM:.*]] = fsdp.buffer "sum" persistent offset 0
   %sum = fsdp.buffer "sum" persistent offset 0 : !fsdp.buffer<tensor<8xf32>>
-  // CHECK: fsdp.buffer "ok" persistent offset 64 {fsdp.zeroed}
-  %ok = fsdp.buffer "ok" persistent offset 64 {fsdp.zeroed} : !fsdp.buffer<tensor<i1>>
+  // CHECK: fsdp.buffer "ok" persistent zeroed offset 64
+  %ok = fsdp.buffer "ok" persistent zeroed offset 64 : !fsdp.buffer<tensor<i1>>
   // CHECK: %[[DONE:.*]] = fsdp.event "sum.done"
   %done = fsdp.event "sum.done"
   // CHECK: fsdp.walk @train train [@first, @middle, @last] times [1, 2, 1]

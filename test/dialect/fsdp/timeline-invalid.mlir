@@ -29,27 +29,27 @@ fsdp.program @p role {} {
 
 // -----
 
-// What is zeroed is persistent, and the driver fills it with nothing else.
+// buffer C4: a zeroed buffer is persistent, and the driver does not fill it.
 
 fsdp.program @p role {} {
   fsdp.segment @s train next [@s] {
-    // expected-error @below {{'b' has 'fsdp.zeroed', but it is not persistent; let a launch write it}}
-    %b = fsdp.buffer "b" {fsdp.zeroed} : !fsdp.buffer<tensor<8xf32>>
+    // expected-error @below {{'b' is zeroed, but it is not persistent; let a launch write it}}
+    %b = fsdp.buffer "b" zeroed : !fsdp.buffer<tensor<8xf32>>
   }
 }
 
 // -----
 
 fsdp.program @p role {} {
-  // expected-error @below {{'b' has 'fsdp.zeroed', but the driver fills it}}
-  %b = fsdp.buffer "b" persistent holds @u "parameter" {fsdp.zeroed} : !fsdp.buffer<tensor<8xf32>>
+  // expected-error @below {{'b' is zeroed, but the driver fills it}}
+  %b = fsdp.buffer "b" persistent zeroed holds @u "parameter" : !fsdp.buffer<tensor<8xf32>>
 }
 
 // -----
 
 fsdp.program @p role {} {
-  // expected-error @below {{'b' has 'fsdp.zeroed', but the driver fills it}}
-  %b = fsdp.buffer "b" persistent {fsdp.zeroed} : !fsdp.buffer<tensor<16xi64>>
+  // expected-error @below {{'b' is zeroed, but the driver fills it}}
+  %b = fsdp.buffer "b" persistent zeroed : !fsdp.buffer<tensor<16xi64>>
 }
 
 // -----

@@ -112,16 +112,7 @@ fsdp.mesh @mesh <["context"=2]>
 fsdp.program @all role {} {
   fsdp.segment @s train next [@s] {
     %c = arith.constant dense<1.0> : tensor<3xf32>
-    // expected-error @below {{has 'fsdp.message' -1 : i64, expected an i64 that is not negative on an 'fsdp.send' or an 'fsdp.receive'}}
-    fsdp.send %c offset 1 over ["context"] {fsdp.message = -1 : i64} : tensor<3xf32>
-  }
-}
-
-// -----
-
-fsdp.program @all role {} {
-  fsdp.segment @s train next [@s] {
-    // expected-error @below {{has 'fsdp.message' 0 : i64, expected an i64 that is not negative on an 'fsdp.send' or an 'fsdp.receive'}}
-    %c = arith.constant {fsdp.message = 0 : i64} dense<1.0> : tensor<3xf32>
+    // expected-error @below {{attribute 'message' failed to satisfy constraint: 64-bit signless integer attribute whose value is non-negative}}
+    fsdp.send %c offset 1 over ["context"] message -1 : tensor<3xf32>
   }
 }

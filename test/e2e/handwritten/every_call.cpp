@@ -31,12 +31,19 @@ constexpr Parameter members[] = {{"p", nullptr, {4}, {4}, 0, Initializer::zeros(
 constexpr Storage storages[] = {{"unit", Layout::Flat, {0}, 0, 0, 4, 0, p, {}, members}};
 constexpr const char *outputs[] = {"loss"};
 
-/// Stands for an update rule with any number of states.
+/// An update rule with any number of states.
 #ifdef FSDP_CUDA_CALLS
 constexpr auto rule = [](auto...) { return cudaSuccess; };
 #else
 constexpr auto rule = [](std::int64_t, std::int64_t, UpdateStep, auto *...) {};
 #endif
+
+/// A generated kernel with any number of operands.
+constexpr auto fused = [](auto...) {
+#ifdef FSDP_CUDA_CALLS
+  return cudaSuccess;
+#endif
+};
 
 void step(Context &c) {
   const Storage &unit = storages[0];
@@ -59,6 +66,7 @@ void step(Context &c) {
   gemm(c, 0, "gemm added", Gemm{2, 2, 2, {1, 1, 1}, {2, 1, {}}, {2, 1, {}}, {2, 1, {}}, 1}, p, g,
        m);
 #endif
+  launch(c, 0, "launch", reads(p, g), writes(m), fused);
   cross_entropy(c, 0, "cross_entropy", LogitRows{2, 2}, p, label, g, m);
   cross_entropy(c, 0, "cross_entropy alone", LogitRows{2, 2}, p, wide_label, g);
   cross_entropy_grad(c, 0, "cross_entropy_grad", LogitRows{2, 2}, p, label, m, g, v);

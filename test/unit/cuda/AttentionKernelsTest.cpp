@@ -189,7 +189,8 @@ TYPED_TEST(AttentionKernels, BiasesAreTheCpus) {
       {{2, 2, 2, 40, 72, 32, 0.2f, false}, Documents::None, Bias::LargeOfHeads},
       {with({2, 2, 1, 30, 72, 128, 0.09f, true}, 40, 3), Documents::Mixed, Bias::LargeOfHeads},
       {{2, 2, 1, 30, 72, 16, 0.2f, true}, Documents::InRow, Bias::LargeShared},
-      {{1, 1, 1, 40, 70, 32, -0.2f, false}, Documents::None, Bias::Shared}};
+      {{1, 1, 1, 40, 70, 32, -0.2f, false}, Documents::None, Bias::Shared},
+      {{1, 1, 1, 5, 7, 128, -0.1f, false}, Documents::None, Bias::Shared}};
   for (const auto &[sizes, documents, bias] : cases)
     for (std::size_t offset : {0, 1, 80, 86})
       // Where races are sought, one case of each kind of bias, the second by groups and by warps.
@@ -217,8 +218,11 @@ TYPED_TEST(AttentionKernels, KernelsOfOtherDevices) {
         AttentionShape sizes = {1, 1, 1, 40, 40, width, 0.1f, true};
         sizes.window = hasWindow ? 20 : 0;
         for (std::size_t offset : {0, 80, 86})
-          if (choose(sizes, offset) && !(hasWindow && bias != Bias::None))
+          if (choose(sizes, offset) && !(hasWindow && bias != Bias::None)) {
             this->compare(sizes, 0, Documents::None, bias);
+            if (hasWindow)
+              this->compare(sizes, 0, Documents::InRow, bias);
+          }
       }
   if (const AttentionShape sizes{1, 1, 1, 4, 4, 32, 0.1f, true}; choose(sizes, 1))
     this->compare(sizes, 1, Documents::None, Bias::Shared);

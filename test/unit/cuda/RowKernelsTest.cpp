@@ -72,6 +72,21 @@ TYPED_TEST(RowKernels, RmsNormIsTheCpus) {
   }
 }
 
+/// In f32 `sums` are those of `gradient`, rounded already, and `residual`, bit for bit. Of bf16
+/// only that rounding may be between them.
+template <class T>
+void expectRoundedOnce(const Floats &sums, const Floats &gradient, const Floats &residual) {
+  constexpr float kHalf = 1.0f / 256; // of the last digit of bf16, relative to the number
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    const float apart = gradient[i] + residual[i];
+    const float tolerance = kHalf * std::abs(gradient[i]) + kHalf * std::abs(apart);
+    if (std::is_same_v<T, float>)
+      ASSERT_EQ(sums[i], apart) << "element " << i;
+    else
+      ASSERT_NEAR(sums[i], apart, tolerance) << "element " << i;
+  }
+}
+
 /// Widths and addresses of kExtents, and stripes of several rows.
 TYPED_TEST(RowKernels, GradientsWithResidualsAreTheCpus) {
   using T = TypeParam;
@@ -98,6 +113,11 @@ TYPED_TEST(RowKernels, GradientsWithResidualsAreTheCpus) {
                        this->stream));
     expectClose<T>(plus_.floats(), dX, "dX of a layer norm");
     expectClose<float>(dScale_.floats(), dScale, "dScale");
+    Device<T> alone_(n, e.offset);
+    Device<float> alone2_(e.width), alone3_(e.width);
+    OK(layer_norm_grad(shape, x_, scale_, mean_, rstd_, dY_, alone_, alone2_, alone3_,
+                       this->stream));
+    expectRoundedOnce<T>(plus_.floats(), alone_.floats(), residual);
     expectClose<float>(dBias_.floats(), dBias, "dBias");
     Device<float> dScale2_(e.width), dBias2_(e.width);
     OK(layer_norm_grad(shape, x_, scale_, mean_, rstd_, dY_, residual_, joined_, dScale2_, dBias2_,
@@ -112,6 +132,8 @@ TYPED_TEST(RowKernels, GradientsWithResidualsAreTheCpus) {
     Device<float> ofRms(rstd);
     OK(rms_norm_grad(shape, x_, scale_, ofRms, dY_, residual_, plus_, dScale_, this->stream));
     expectClose<T>(plus_.floats(), dX, "dX of an RMS norm");
+    OK(rms_norm_grad(shape, x_, scale_, ofRms, dY_, alone_, alone2_, this->stream));
+    expectRoundedOnce<T>(plus_.floats(), alone_.floats(), residual);
     expectClose<float>(dScale_.floats(), dScale, "dScale of an RMS norm");
     OK(rms_norm_grad(shape, x_, scale_, ofRms, dY_, residual_, joined_, dScale2_, sums_,
                      this->stream));

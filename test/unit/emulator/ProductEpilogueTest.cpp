@@ -53,6 +53,18 @@ template <class T> struct Operands {
         residual(hostResidual), sum(std::vector<T>(hostResidual.size(), T(7.0f))),
         c(std::vector<T>(hostResidual.size(), T(7.0f))) {}
 
+  /// Element (i, j) of the product, in double.
+  double productAt(const Gemm &g, std::int64_t i, std::int64_t j) const {
+    const auto valueOf = [](const std::vector<T> &matrix, std::int64_t at) {
+      return double(float(matrix[static_cast<std::size_t>(at)]));
+    };
+    double sum = 0;
+    for (std::int64_t l = 0; l < g.k; ++l)
+      sum += valueOf(hostA, i * g.a.row + l * g.a.column) *
+             valueOf(hostB, l * g.b.row + j * g.b.column);
+    return sum;
+  }
+
   EpilogueOperands choose(bool hasBias, bool hasResidual, bool gelu, bool keepsSum) {
     return {hasBias ? bias.data() : nullptr, hasResidual ? residual.data() : nullptr,
             gelu ? ProductFunction::gelu : ProductFunction::none, keepsSum ? sum.data() : nullptr,
@@ -84,10 +96,7 @@ template <class T> void compare(const Gemm &g, bool bias, bool residual, bool ge
   for (std::int64_t i = 0; i < g.m; ++i)
     for (std::int64_t j = 0; j < g.n; ++j) {
       const auto at = static_cast<std::size_t>(i * g.n + j);
-      double sum = 0;
-      for (std::int64_t l = 0; l < g.k; ++l)
-        sum += double(float(on.hostA[static_cast<std::size_t>(i * g.k + l)])) *
-               double(float(on.hostB[static_cast<std::size_t>(l * g.n + j)]));
+      double sum = on.productAt(g, i, j);
       sum += bias ? double(float(on.hostBias[static_cast<std::size_t>(j)])) : 0;
       sum += residual ? double(float(on.hostResidual[at])) : 0;
       const auto isNear = [&](T got, double expected) {
@@ -135,9 +144,7 @@ TEST_F(ProductEpilogues, GradientsOfGelu) {
   OK(cudaDeviceSynchronize());
   const std::vector<bf16> results = on.c.values();
   for (std::size_t at = 0; at < results.size(); ++at) {
-    double sum = 0;
-    for (std::size_t l = 0; l < 64; ++l)
-      sum += double(float(on.hostA[at / 48 * 64 + l])) * double(float(on.hostB[l * 48 + at % 48]));
+    const double sum = on.productAt(g, std::int64_t(at) / g.n, std::int64_t(at) % g.n);
     const double x = double(float(on.hostResidual[at])), step = 1e-4;
     const double slope = (geluOf(x + step) - geluOf(x - step)) / (2 * step);
     EXPECT_NEAR(double(float(results[at])), sum * slope, 5e-3 * (1 + std::abs(sum * slope)));
@@ -157,9 +164,8 @@ TEST_F(ProductEpilogues, TheRightSideMayBeTransposed) {
                           {nullptr, &scratch}, epilogue),
             CUBLAS_STATUS_SUCCESS);
   OK(cudaDeviceSynchronize());
-  double sum = double(on.hostBias[5]) + double(on.hostResidual[3 * 24 + 5]);
-  for (std::size_t l = 0; l < 32; ++l)
-    sum += double(on.hostA[3 * 32 + l]) * double(on.hostB[5 * 32 + l]);
+  const double sum =
+      on.productAt(g, 3, 5) + double(on.hostBias[5]) + double(on.hostResidual[3 * 24 + 5]);
   EXPECT_NEAR(on.c.values()[3 * 24 + 5], sum, 1e-5);
 }
 

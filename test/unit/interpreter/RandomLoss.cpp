@@ -80,6 +80,7 @@ void RandomStep::measure() {
   LossOp::create(builder, location(), sum, count);
   if (chance(50)) {
     const Var &var = pool[random() % pool.size()];
-    MetricOp::create(builder, location(), "mean", total(var.value, var.dims), count);
+    MetricOp::create(builder, location(), "mean", total(var.value, var.dims), count,
+                     /*check=*/IntegerAttr());
   }
 }

@@ -474,7 +474,7 @@ void RandomStep::classify() {
   for (char dim : rows)
     count *= sizes[dim];
   MetricOp::create(builder, location(), "accuracy" + std::to_string(inputs), total(hits, rows),
-                   constant("", count, builder.getF64Type()));
+                   constant("", count, builder.getF64Type()), /*check=*/IntegerAttr());
 }
 
 void RandomStep::cutAndJoin() {

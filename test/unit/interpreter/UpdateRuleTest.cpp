@@ -1,12 +1,14 @@
 //===- UpdateRuleTest.cpp - the expression of each rule against its reference ----===//
 
 #include "dialect/fsdp/UpdateRule.h"
+#include "base/UpdateConstants.h"
 #include "interpreter/Evaluator.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
 #include <gtest/gtest.h>
 #include <random>
+#include <set>
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -76,6 +78,15 @@ protected:
 
   MLIRContext context;
 };
+
+TEST_F(UpdateRuleTest, ProgramsKnowTheConstantsOfAllRules) {
+  std::set<std::string> ofRules;
+  for (const UpdateRule &rule : UpdateRule::all())
+    for (const UpdateRule::Constant &constant : rule.constants)
+      ofRules.insert(constant.name.str());
+  EXPECT_EQ(ofRules, std::set<std::string>(std::begin(base::kUpdateConstants),
+                                           std::end(base::kUpdateConstants)));
+}
 
 TEST_F(UpdateRuleTest, TheExpressionOfEachRuleIsItsReference) {
   std::mt19937 random(1);

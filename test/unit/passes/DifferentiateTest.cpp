@@ -216,7 +216,7 @@ TEST_F(DifferentiateTest, RandomProgramsEqualFiniteDifferences) {
     auto module = parseSourceString<ModuleOp>(text, &context);
     ASSERT_TRUE(module);
     PassManager manager(&context);
-    manager.addPass(createDifferentiatePass());
+    manager.addNestedPass<StepOp>(createDifferentiatePass());
     ASSERT_TRUE(succeeded(manager.run(*module)));
 
     StepOp step = *module->getOps<StepOp>().begin();

@@ -69,8 +69,9 @@ bool runAlone(const DialectRegistry &registry, const std::string &pass, const st
   OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
   if (!module)
     return false;
-  PassManager manager(&context);
-  if (failed(parsePassPipeline(pass, manager)))
+  PassManager manager(&context, ModuleOp::getOperationName(), PassManager::Nesting::Implicit);
+  const PassInfo *known = PassInfo::lookup(pass); // text would not be nested implicitly
+  if (!known || failed(known->addToPipeline(manager, "", [](const Twine &) { return failure(); })))
     _exit(1);
   (void)manager.run(*module);
   return true;

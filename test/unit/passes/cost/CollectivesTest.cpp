@@ -1,7 +1,6 @@
 //===- CollectivesTest.cpp - textbook numbers -----------------------------===//
 
 #include "passes/cost/Collectives.h"
-#include "passes/cost/StrategyCost.h"
 
 #include "gtest/gtest.h"
 
@@ -125,44 +124,6 @@ TEST(Collectives, BandwidthOfAKind) {
   machine.links[0].bandwidths["all_reduce"] = 800e9;
   EXPECT_NEAR(by("ring", "all_reduce", 1e9, firstRanks(8, machine), machine), 2.1875e-3 + 70e-6,
               1e-12);
-}
-
-// 10^9 parameters with Adam in f32: 4 numbers of 4 bytes each.
-TEST(StrategyCost, FourTimesTheParametersByRanks) {
-  const Machine machine = twoLevels(1);
-  const ModelSize model{1e9, 8};
-  EXPECT_DOUBLE_EQ(costOfStrategy("ddp", model, 10, machine)->memory, 16e9);
-  EXPECT_DOUBLE_EQ(costOfStrategy("zero1", model, 10, machine)->memory, 9e9);
-  EXPECT_DOUBLE_EQ(costOfStrategy("zero2", model, 10, machine)->memory, 5.5e9);
-  EXPECT_DOUBLE_EQ(costOfStrategy("fsdp", model, 10, machine)->memory, 2e9);
-  EXPECT_FALSE(costOfStrategy("zero9", model, 10, machine));
-}
-
-// An all-reduce sends 2 (P - 1)/P of the gradients; FSDP half as much again.
-TEST(StrategyCost, BytesAndTime) {
-  const Machine machine = twoLevels(1);
-  const ModelSize model{1e9, 8};
-  EXPECT_NEAR(costOfStrategy("ddp", model, 10, machine)->sent, 7e9, 1);
-  EXPECT_NEAR(costOfStrategy("zero2", model, 10, machine)->sent, 7e9, 1);
-  EXPECT_NEAR(costOfStrategy("fsdp", model, 10, machine)->sent, 10.5e9, 1);
-  EXPECT_NEAR(costOfStrategy("fsdp", model, 10, machine)->seconds, 10.5e9 / 400e9 + 30 * 35e-6,
-              1e-12);
-}
-
-TEST(StrategyCost, Efficiency) {
-  EXPECT_DOUBLE_EQ(efficiencyOf(10e-3, 15e-3), 0.40);
-  EXPECT_NEAR(efficiencyOf(80e-3, 15e-3), 0.84, 0.005);
-  EXPECT_EQ(efficiencyOf(0, 1), 0);
-}
-
-// A gather of 400 MB among 8 behind 1 ms of computation.
-TEST(StrategyCost, BandwidthThatHidesAGather) {
-  const double bandwidth = hidingBandwidth(400e6, 8, 1e-3, 5e-6);
-  EXPECT_NEAR(bandwidth, 0.875 * 400e6 / (1e-3 - 35e-6), 1);
-  Machine machine = twoLevels(1);
-  machine.links[0].bandwidth = bandwidth;
-  EXPECT_NEAR(by("ring", "all_gather", 400e6, firstRanks(8, machine), machine), 1e-3, 1e-9);
-  EXPECT_TRUE(std::isinf(hidingBandwidth(400e6, 8, 30e-6, 5e-6)));
 }
 
 } // namespace

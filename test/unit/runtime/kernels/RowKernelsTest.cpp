@@ -167,6 +167,61 @@ TEST(RowNormTest, GradientsAddAResidualAndTheirRows) {
     }
 }
 
+/// The gradient of bf16 is that of f32, which is rounded after the residual is added.
+TEST(RowNormTest, GradientsAreRoundedOnce) {
+  std::mt19937 random(4);
+  std::size_t twice = 0, all = 0;
+  for (const auto &[rows, width] : kExtents) {
+    SCOPED_TRACE(testing::Message() << rows << " x " << width);
+    const NormRows shape{rows, width, 1e-5};
+    const std::size_t n = rows * width;
+    const auto narrow = [](const Floats &values) {
+      return std::vector<bf16>(values.begin(), values.end());
+    };
+    const auto widen = [](const std::vector<bf16> &values) {
+      return Floats(values.begin(), values.end());
+    };
+    const std::vector<bf16> x = narrow(normal(n, random)), scale = narrow(normal(width, random, 1)),
+                            dY = narrow(normal(n, random)), residual = narrow(normal(n, random));
+    const Floats wideX = widen(x), wideScale = widen(scale), wideDY = widen(dY), bias(width);
+    Floats y(n), mean(rows), rstd(rows), exact(n), dScale(width), dBias(width), sums(width);
+    std::vector<bf16> plus(n), joined(n), alone(n);
+    kernels::layerNorm(shape, wideX.data(), wideScale.data(), bias.data(), y.data(), mean.data(),
+                       rstd.data());
+    const auto check = [&] {
+      for (std::size_t i = 0; i < n; ++i) {
+        const bf16 once = exact[i] + float(residual[i]);
+        ASSERT_EQ(float(plus[i]), float(once)) << i;
+        ASSERT_EQ(float(joined[i]), float(once)) << i;
+        const bf16 again = float(alone[i]) + float(residual[i]);
+        twice += float(again) != float(once);
+      }
+      all += n;
+    };
+    kernels::layerNormGrad(shape, wideX.data(), wideScale.data(), mean.data(), rstd.data(),
+                           wideDY.data(), exact.data(), dScale.data(), dBias.data());
+    kernels::layerNormGrad(shape, x.data(), scale.data(), mean.data(), rstd.data(), dY.data(),
+                           alone.data(), dScale.data(), dBias.data());
+    kernels::layerNormGradPlus(shape, x.data(), scale.data(), mean.data(), rstd.data(), dY.data(),
+                               residual.data(), plus.data(), dScale.data(), dBias.data());
+    kernels::layerNormGradSums(shape, x.data(), scale.data(), mean.data(), rstd.data(), dY.data(),
+                               residual.data(), joined.data(), dScale.data(), dBias.data(),
+                               sums.data());
+    check();
+    kernels::rmsNormGrad(shape, wideX.data(), wideScale.data(), rstd.data(), wideDY.data(),
+                         exact.data(), dScale.data());
+    kernels::rmsNormGrad(shape, x.data(), scale.data(), rstd.data(), dY.data(), alone.data(),
+                         dScale.data());
+    kernels::rmsNormGradPlus(shape, x.data(), scale.data(), rstd.data(), dY.data(), residual.data(),
+                             plus.data(), dScale.data());
+    kernels::rmsNormGradSums(shape, x.data(), scale.data(), rstd.data(), dY.data(), residual.data(),
+                             joined.data(), dScale.data(), sums.data());
+    check();
+  }
+  RecordProperty("twice", std::to_string(twice) + " of " + std::to_string(all));
+  EXPECT_GT(twice, 0u); // a second rounding would be seen
+}
+
 TEST(RowNormTest, WithoutRowsGradientsAreZero) {
   Floats dScale(3, 7.0f), dBias(3, 7.0f);
   const Floats scale(3, 1.0f);

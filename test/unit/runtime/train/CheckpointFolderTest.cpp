@@ -523,6 +523,8 @@ TEST_F(CheckpointFolderTest, ContradictoryManifestsAreRefused) {
             start + "got 'beta1' -1, expected at least 0");
   EXPECT_EQ(after([](Json &json) { json["optimizer"]["constants"]["beta1"] = "a"; }),
             start + "got 'beta1' \"a\", expected a finite number");
+  EXPECT_FALSE(Json::parse(text).contains("products")) << "of a run that measured none";
+  manifest.products = {"a GPU", {{"8 x 8 x 8", 3}}};
   EXPECT_FALSE(Json::parse(text).contains("history")) << "of step 0";
   manifest.losses = {2.5f, 0.1f, 1e-20f};
   manifest.gradNorms = {1, 1.0f / 3, 3e38f};
@@ -530,6 +532,12 @@ TEST_F(CheckpointFolderTest, ContradictoryManifestsAreRefused) {
   EXPECT_EQ(Json::parse(later)["history"]["loss"], "2.5 0.1 1e-20");
   const CheckpointManifest again =
       CheckpointManifest::parse(later.data(), later.data() + later.size(), "m");
+  EXPECT_EQ(again.products.machine, "a GPU");
+  EXPECT_EQ(again.products.algorithms, manifest.products.algorithms);
+  EXPECT_EQ(after([](Json &json) { json["products"] = 1; }),
+            start + "got 'products' that is not an object with algorithms");
+  EXPECT_EQ(after([](Json &json) { json["products"]["algorithms"]["8 x 8 x 8"] = -1; }),
+            start + "got '8 x 8 x 8' -1, expected a whole number from 0 to 2147483647");
   EXPECT_EQ(again.losses, manifest.losses);
   EXPECT_EQ(again.gradNorms, manifest.gradNorms);
   EXPECT_EQ(after([](Json &json) { json.erase("history"); }), "no error")

@@ -5,9 +5,10 @@
 // Ranks are threads: on one device (loopback), or each on its own (nccl, which the emulator has
 // between threads only). `conformance`, `steps`, `transfers`, `late-transfer`, `sender-ends`,
 // `neighbors`, `neighbors-ahead`, `roles`, `roles-behind`, `roles-describe`, `grow`, `behind`,
-// `ahead`, `outputs`, `large-gather` and `unfinished` plant no fault; others do, most in rank 1;
-// with `even-` before them, a unit is cut evenly, so that it is gathered from and to the arena
-// itself; `count` asks for as many GPUs as the mesh has ranks, before there are ranks.
+// `ahead`, `outputs`, `large-gather`, `graph`, `graph-traced` and `unfinished` plant no fault;
+// others do, most in rank 1; with `even-` before them, a unit is cut evenly, so that it is gathered
+// from and to the arena itself; `count` asks for as many GPUs as the mesh has ranks, before there
+// are ranks.
 //
 //===----------------------------------------------------------------------===//
 #include "base/WaitCounter.h"
@@ -19,6 +20,7 @@
 #include "runtime/launches/Collectives.h"
 #include "runtime/launches/Kernels.h"
 #include "test/unit/runtime/comm/cuda/DeviceJob.h"
+#include "test/unit/runtime/comm/cuda/GraphModes.h"
 #include "test/unit/runtime/comm/cuda/RoleModes.h"
 #include "test/unit/runtime/comm/cuda/TransferModes.h"
 #include "test/unit/runtime/program/MeshText.h"
@@ -76,6 +78,12 @@ extern "C" char *__wrap_getenv(const char *name) {
       return own;
   return __real_getenv(name);
 }
+
+/// RANK1_CUBLASLT in the environment: rank 1 has a later version of cuBLASLt.
+#define LT_VERSION "_Z18cublasLtGetVersionv"
+std::size_t realLtVersion() asm("__real_" LT_VERSION);
+std::size_t plantedLtVersion() asm("__wrap_" LT_VERSION);
+std::size_t plantedLtVersion() { return realLtVersion() + (std::getenv("CUBLASLT") ? 100 : 0); }
 
 /// FORK=fail: no process can be started; FORK=kill: a started process dies immediately.
 extern "C" pid_t __fork();
@@ -399,8 +407,13 @@ int body(Job &job, Program program, const std::string &asked) {
     program.arenaBytes = arenaOfRole(role);
   }
   Context c(job, program);
+  const std::unique_ptr<SegmentGraphs> segmentGraphs = SegmentGraphs::make(c);
   if (hasRoles)
     return roles(c, mode);
+  if (mode == "graph-behind")
+    return runGraphsBehind(c, segmentGraphs.get());
+  if (mode.rfind("graph", 0) == 0)
+    return runGraphs(c, segmentGraphs.get(), mode);
   if (mode == "inputs" || mode == "pin")
     return stage(c, program, mode);
   if (mode == "describe") {
@@ -480,6 +493,13 @@ int main(int argc, char **argv) {
   if (mode == "neighbors" || mode == "neighbors-ahead") {
     program.streams = kWays;
     program.communicators = options.communicators = kTransfers;
+  }
+  if (mode == "graph-behind") {
+    program.segments = graphs::kBehind;
+    program.train = {"train", graphs::kBehindRuns};
+  } else if (mode.rfind("graph", 0) == 0) {
+    program.segments = graphs::kSegments;
+    program.train = {"train", graphs::kRuns, graphs::kOutputs};
   }
   const std::vector<CommunicatorSpec> ofFirst = communicatorsOfRole(0);
   if (mode.rfind("roles", 0) == 0) {
