@@ -497,7 +497,8 @@ def JoinKernelsPass : Pass<"fsdp-join-kernels", "::mlir::fsdp::ProgramOp"> {
     Sums of squares (`fsdp.square_sum`) whose results are added become one, of 24 shards at most; those of the shards that are reduced last remain apart,
     as the others do not wait for that reduction.
 
-    In f32 each number of a gradient is the same; in 16-bit types it is rounded once instead of twice. Sums over rows are added as by the norm's own sums. The squares are added in double.
+    In f32 each number of a gradient with a residual is the same; in 16-bit types it is rounded once instead of twice. Sums over rows are added as by the norm's own sums, of numbers that are not rounded: they differ in
+    their last digits from those of `nn.reduce`, in f32 too. The squares are added in double.
 
     Example: `fsdp-opt --fsdp-partition --fsdp-join-kernels --fsdp-fuse global.mlir`
   }];
