@@ -190,10 +190,10 @@ TEST(RowNormTest, GradientsAreRoundedOnce) {
                        rstd.data());
     const auto check = [&] {
       for (std::size_t i = 0; i < n; ++i) {
-        const bf16 once = exact[i] + float(residual[i]);
+        const bf16 once(exact[i] + float(residual[i]));
         ASSERT_EQ(float(plus[i]), float(once)) << i;
         ASSERT_EQ(float(joined[i]), float(once)) << i;
-        const bf16 again = float(alone[i]) + float(residual[i]);
+        const bf16 again(float(alone[i]) + float(residual[i]));
         twice += float(again) != float(once);
       }
       all += n;
