@@ -3,6 +3,7 @@
 #include "codegen/Calls.h"
 #include "dialect/fsdp/CollectiveGroup.h"
 #include "dialect/fsdp/StepStateAccess.h"
+#include "dialect/fsdp/UpdateGroup.h"
 
 #include "codegen/Elementwise.h"
 #include "codegen/FusedProduct.h"
@@ -22,6 +23,7 @@ public:
       : program(program), launch(launch), call(call) {}
   LogicalResult find(Operation *op);
   LogicalResult group(ArrayRef<CollectiveOpInterface> collectives);
+  LogicalResult group(ArrayRef<OptimizerStepOp> updates);
 
 private:
   // The buffers of operands and results; null for constants and unused results.
@@ -35,6 +37,9 @@ private:
   LogicalResult fused(nn::FusedOp op);
   LogicalResult runtimeCall(nn::KernelOpInterface op);
   LogicalResult optimizerStep(OptimizerStepOp op);
+  LogicalResult checkUpdate(OptimizerStepOp op);
+  void passShard(OptimizerStepOp op);
+  void passRest(OptimizerStepOp op);
 
   void begin(StringRef function, Call::Kernel kernel = Call::none) {
     call.function = function;
@@ -279,8 +284,7 @@ static bool isOne(Value value) {
   return number && number.getSplatValue<APFloat>().isExactlyValue(1.0);
 }
 
-LogicalResult CallFinder::optimizerStep(OptimizerStepOp op) {
-  begin("optimizer_step", Call::argument);
+LogicalResult CallFinder::checkUpdate(OptimizerStepOp op) {
   if (failed(needElements(op, nn::KernelElements::operandsF32)))
     return failure();
   SmallVector<Value> before = {op.getParameter()}, after = {op.getNewParameter()};
@@ -290,26 +294,69 @@ LogicalResult CallFinder::optimizerStep(OptimizerStepOp op) {
     if (!source(from) || source(from) != target(to))
       return op.emitOpError() << "does not work in place; give parameter and states the same "
                                  "buffers in ins and outs";
-  bool scaled = !isOne(op.getScale());
   if (!source(op.getGradient()) || !source(op.getLr()) || !source(op.getOk()) ||
-      (scaled && !source(op.getScale())))
+      (!isOne(op.getScale()) && !source(op.getScale())))
     return needBuffers(op);
-  pass("storages[" + program.names.storage(op.getStorageAttr().getAttr()) + "]");
-  pass(std::string("/*deferred=*/") + (op.getDeferred() ? "true" : "false"));
+  return success();
+}
+
+/// The parameter, the gradient and the states, which are updated in place.
+void CallFinder::passShard(OptimizerStepOp op) {
   read(source(op.getParameter()));
   read(source(op.getGradient()));
   for (Value state : op.getStates())
     read(source(state));
+  for (Value result : op->getResults())
+    call.writes.push_back(target(result));
+}
+
+/// What updates of a step have in common.
+void CallFinder::passRest(OptimizerStepOp op) {
   read(source(op.getLr()));
-  if (scaled)
+  if (!isOne(op.getScale()))
     read(source(op.getScale()));
   else
     pass("/*scale=*/ArenaSpan<float>{}");
   read(source(op.getOk()));
   read(launch.getStepState());
   note(op.getDeferred() ? "deferredBadGradient" : "badGradient");
-  for (Value result : after)
-    call.writes.push_back(target(result));
+}
+
+static std::string spellDeferred(OptimizerStepOp op) {
+  return std::string("/*deferred=*/") + (op.getDeferred() ? "true" : "false");
+}
+
+static std::string spellStorage(const ScheduledProgram &program, OptimizerStepOp op) {
+  return "storages[" + program.names.storage(op.getStorageAttr().getAttr()) + "]";
+}
+
+LogicalResult CallFinder::optimizerStep(OptimizerStepOp op) {
+  begin("optimizer_step", Call::argument);
+  if (failed(checkUpdate(op)))
+    return failure();
+  pass(spellStorage(program, op));
+  pass(spellDeferred(op));
+  passShard(op);
+  passRest(op);
+  return success();
+}
+
+/// Updates of several storages by one rule.
+LogicalResult CallFinder::group(ArrayRef<OptimizerStepOp> updates) {
+  begin("optimizer_steps", Call::argument);
+  for (OptimizerStepOp op : updates) {
+    Call &member = call.members.emplace_back();
+    CallFinder finder(program, launch, member);
+    finder.begin("shard_update");
+    if (failed(finder.checkUpdate(op)))
+      return failure();
+    finder.pass(spellStorage(program, op));
+    finder.passShard(op);
+    call.reads.append(member.reads);
+    call.writes.append(member.writes);
+  }
+  pass(spellDeferred(updates.front()));
+  passRest(updates.front());
   return success();
 }
 
@@ -336,6 +383,9 @@ FailureOr<Call> mlir::fsdp::callFor(const ScheduledProgram &program, LaunchOp la
       return failure();
   } else if (SmallVector<CollectiveOpInterface> group = getCollectives(launch); !group.empty()) {
     if (failed(finder.group(group)))
+      return failure();
+  } else if (SmallVector<OptimizerStepOp> updates = getUpdates(launch); !updates.empty()) {
+    if (failed(finder.group(updates)))
       return failure();
   }
   if (call.kernel != Call::alone)

@@ -36,7 +36,7 @@ struct Call {
   /// In order: constants, then operands, then results. Only constants if a kernel is launched,
   /// alone or as an epilogue.
   std::vector<CallArgument> arguments;
-  /// Of a group: its collectives, each as an argument of the call.
+  /// Of a group: its collectives or updates, each as an argument behind the others.
   std::vector<Call> members = {};
   /// Buffers in the order of the runtime function's parameters.
   SmallVector<Value> reads, writes;

@@ -5,6 +5,7 @@
 #include "codegen/CudaKernelWriter.h"
 #include "codegen/FusedProduct.h"
 #include "codegen/UpdateKernel.h"
+#include "dialect/fsdp/UpdateGroup.h"
 #include "dialect/nn/LibraryEpilogue.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
@@ -364,7 +365,9 @@ FailureOr<KernelFunction> mlir::fsdp::printCudaKernel(const ScheduledProgram &pr
     return printArgmax(argmax);
   if (auto flatten = dyn_cast_or_null<FlattenOp>(op))
     return printFlatten(flatten, launch);
-  if (auto step = dyn_cast_or_null<OptimizerStepOp>(op)) {
+  // All updates of a group are by one rule.
+  if (SmallVector<OptimizerStepOp> updates = getUpdates(launch); !updates.empty()) {
+    OptimizerStepOp step = updates.front();
     Kernel kernel = createUpdateKernel(step, "decays", /*decaysVary=*/true);
     KernelFunction function = CudaKernelWriter(kernel, {}, anonymous).printUpdate();
     function.name = step.getOptimizer().getRule().str();

@@ -193,9 +193,8 @@ void CudaTarget::kernelFiles(const EmitOptions &options, const KernelTable &kern
   for (StringRef line :
        {"", "#else", "", "#include \"runtime/device/cuda/StreamWorkspace.h\"",
         "#include \"runtime/kernels/cuda/ProductEpilogue.h\"",
-        "#include \"runtime/program/ArenaSpan.h\"", "#include \"runtime/program/StepState.h\"",
-        "#include \"runtime/program/Storage.h\"", "", "#include <cstdint>",
-        "#include <cuda_runtime.h>", ""})
+        "#include \"runtime/program/ArenaSpan.h\"", "#include \"runtime/program/ShardUpdates.h\"",
+        "", "#include <cstdint>", "#include <cuda_runtime.h>", ""})
     header.line(line);
   if (kernels.nameBf16())
     for (StringRef line : {"using fsdp::rt::bf16;", ""})

@@ -59,32 +59,10 @@ KernelFunction CudaKernelWriter::printUpdate() {
 
   KernelFunction function;
   function.device = head.text();
-  auto parameter = [&](const std::string &type, StringRef name) {
-    std::string spelled = named(name);
-    function.parameters.push_back(type + spelled);
-    return spelled;
-  };
-  const std::string shard = parameter("fsdp::rt::ShardOf ", "shard"),
-                    deferred = parameter("bool ", "deferred");
-  for (const std::string &input : inputs)
-    function.parameters.push_back("const float *" + input);
-  const std::string lr = parameter("const float *", "lr"),
-                    scale = parameter("const float *", "scale"),
-                    ok = parameter("const bool *", "ok"),
-                    state = parameter("const fsdp::rt::StepState *", "state");
-  parameter("const std::int32_t *", "first_bad");
-  for (const std::string &output : outputs)
-    function.parameters.push_back("float *" + output);
-  const std::string firstBad = parameter("std::int32_t *", "new_first_bad");
-  function.parameters.push_back("cudaStream_t stream");
-  const std::string operands = llvm::join(
-      std::vector<std::string>{inputs[1], lr, scale, ok, state, firstBad, deferred}, ", ");
-  host.list("return device::update<@_rule>(",
-            {shard, "{" + operands + "}",
-             "device::Updated<" + std::to_string(outputs.size()) + ">{{" +
-                 llvm::join(outputs, ", ") + "}}",
-             "stream"},
-            ");");
+  function.parameters = {"const fsdp::rt::ShardUpdates<" + std::to_string(outputs.size()) +
+                             "> &updates",
+                         "cudaStream_t stream"};
+  host.line("return device::update<@_rule>(updates, stream);");
   function.body = host.text();
   return function;
 }

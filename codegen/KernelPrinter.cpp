@@ -5,6 +5,7 @@
 #include "codegen/KernelExpressions.h"
 #include "codegen/ScheduledProgram.h"
 #include "codegen/UpdateKernel.h"
+#include "dialect/fsdp/UpdateGroup.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -386,7 +387,9 @@ FailureOr<KernelFunction> mlir::fsdp::printKernel(LaunchOp launch, bool anonymou
     return printArgmax(argmax);
   if (auto flatten = dyn_cast_or_null<FlattenOp>(op))
     return printFlatten(flatten, launch);
-  if (auto step = dyn_cast_or_null<OptimizerStepOp>(op)) {
+  // All updates of a group are by one rule.
+  if (SmallVector<OptimizerStepOp> updates = getUpdates(launch); !updates.empty()) {
+    OptimizerStepOp step = updates.front();
     Kernel kernel = createUpdateKernel(step, "step.decays", /*decaysVary=*/false);
     KernelFunction function = Printer(kernel, anonymous).print();
     function.name = step.getOptimizer().getRule().str();

@@ -63,6 +63,7 @@ static llvm::StringRef firstType(llvm::StringRef code) {
 static constexpr llvm::StringLiteral used[] = {
     "CommunicatorSpec",
     "Context",
+    "Counts",
     "FirstUse",
     "Gemm",
     "Initializer",

@@ -29,7 +29,7 @@ std::string Target::spellKernel(const PrintedLaunch &launch, const KernelTable &
   return "[" + captures + "](auto... p) { return " + name + "(" + names + "p...); }";
 }
 
-/// A collective of a group as an argument: "all_gather(ShardLayout{...}, source, target)".
+/// A member of a group as an argument: "all_gather(ShardLayout{...}, source, target)".
 static std::string spellMember(const PrintedLaunch &launch, const Call &member) {
   std::string text = (member.function + "(").str();
   for (auto [index, argument] : llvm::enumerate(member.arguments))
@@ -46,8 +46,6 @@ void Target::launch(const PrintedLaunch &launch, const KernelTable &kernels, Wri
   items.push_back(launch.name);
   if (call.over)
     items.push_back(program.names.communicator(CommunicatorKey::of(launch.op)));
-  for (const Call &member : call.members)
-    items.push_back(spellMember(launch, member));
   bool kernelIsNext = call.kernel == Call::argument;
   for (const CallArgument &argument : call.arguments) {
     if (!argument.buffer) {
@@ -59,6 +57,8 @@ void Target::launch(const PrintedLaunch &launch, const KernelTable &kernels, Wri
     std::string slice = launch.slice(argument.buffer);
     items.push_back(argument.text.empty() ? std::move(slice) : argument.text + "(" + slice + ")");
   }
+  for (const Call &member : call.members)
+    items.push_back(spellMember(launch, member));
   if (call.kernel == Call::alone || call.kernel == Call::epilogue) {
     auto slices = [&](ArrayRef<Value> buffers) {
       std::string text;

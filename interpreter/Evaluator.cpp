@@ -100,10 +100,14 @@ static Kernel compileDistribution(Operation *op, Numerics numerics) {
       .Case([](SquareSumOp square) -> Kernel {
         auto type = cast<RankedTensorType>(square.getType());
         return [=](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
-          double sum = 0;
-          for (int64_t i = 0; i < in[0].size(); ++i)
-            sum += in[0].getFloat(i) * in[0].getFloat(i);
-          out[0] = Tensor::splat(type, sum);
+          double total = 0;
+          for (const Tensor &shard : in) {
+            double sum = 0;
+            for (int64_t i = 0; i < shard.size(); ++i)
+              sum += shard.getFloat(i) * shard.getFloat(i);
+            total += sum;
+          }
+          out[0] = Tensor::splat(type, total);
         };
       })
       .Case([=](ClipScaleOp scale) -> Kernel {

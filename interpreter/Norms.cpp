@@ -117,8 +117,10 @@ static Kernel compileNormGrad(Operation *op, bool centered, Numerics numerics) {
   Rounding round(element, numerics), roundSum(getSumType(element), numerics);
   return [=](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
     allocate(types, out);
-    const Tensor &rstds = in[centered ? 3 : 2], &cotangent = in[centered ? 4 : 3];
-    std::vector<double> scaleSum(rows.width), biasSum(rows.width), n(rows.width), g(rows.width);
+    const size_t operands = centered ? 5 : 4, sums = centered ? 3 : 2; // without the joined ones
+    const Tensor &rstds = in[operands - 2], &cotangent = in[operands - 1];
+    std::vector<double> scaleSum(rows.width), biasSum(rows.width), n(rows.width), g(rows.width),
+        rowSum(rows.width);
     for (int64_t row = 0; row < rows.count; ++row) {
       double mean = centered ? in[2].getFloat(row) : 0, rstd = rstds.getFloat(row);
       double meanG = 0, meanGN = 0;
@@ -133,13 +135,20 @@ static Kernel compileNormGrad(Operation *op, bool centered, Numerics numerics) {
       }
       meanG = held(meanG), meanGN = held(meanGN);
       Element *to = out[0].mutableData() + row * rows.width;
-      for (int64_t i = 0; i < rows.width; ++i)
-        to[i].f = round(rstd * (g[i] - meanG - n[i] * meanGN));
+      for (int64_t i = 0; i < rows.width; ++i) {
+        double total = rstd * (g[i] - meanG - n[i] * meanGN);
+        if (in.size() > operands)
+          total = held(total) + in[operands].getFloat(row * rows.width + i);
+        rowSum[i] = held(rowSum[i] + total);
+        to[i].f = round(total);
+      }
     }
     for (int64_t i = 0; i < rows.width; ++i) {
       out[1].mutableData()[i].f = roundSum(scaleSum[i]);
       if (centered)
         out[2].mutableData()[i].f = roundSum(biasSum[i]);
+      if (out.size() > sums)
+        out[sums].mutableData()[i].f = roundSum(rowSum[i]);
     }
   };
 }

@@ -486,6 +486,25 @@ def JoinAllReducesPass : Pass<"fsdp-join-all-reduces", "::mlir::fsdp::ProgramOp"
            "bytes of an all-reduce of several values, at most; 0 joins none">];
 }
 
+def JoinKernelsPass : Pass<"fsdp-join-kernels", "::mlir::fsdp::ProgramOp"> {
+  let summary = "Join ops whose kernels can be one launch";
+  let description = [{
+    After this pass the gradient of a norm (`nn.layer_norm_grad`, `nn.rms_norm_grad`) adds the cotangent that reaches the operand of the norm past it,
+    the gradient of a residual connection, if nothing else takes its own result and that cotangent is used elsewhere too. It also adds up the
+    rows of the result, which is the gradient of a bias before the norm, where that bias is in the unit of the norm or its gradient is not reduced over ranks: else two units would have
+    gradients that are not reduced yet, while `fsdp-schedule` keeps their number within `prefetch`.
+
+    Sums of squares (`fsdp.square_sum`) whose results are added become one, of 24 shards at most; those of the shards that are reduced last remain apart,
+    as the others do not wait for that reduction.
+
+    In f32 each number of a gradient with a residual is the same; in 16-bit types it is rounded once instead of twice. Sums over rows are added as by the norm's own sums, of numbers that are not rounded: they differ in
+    their last digits from those of `nn.reduce`, in f32 too. The squares are added in double.
+
+    Example: `fsdp-opt --fsdp-partition --fsdp-join-kernels --fsdp-fuse global.mlir`
+  }];
+  let dependentDialects = ["::mlir::nn::NNDialect"];
+}
+
 def DeferUpdatesPass : Pass<"fsdp-defer-updates", "::mlir::ModuleOp"> {
   let summary = "Move updates into the next step, before the parameters are used there";
   let description = [{

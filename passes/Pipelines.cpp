@@ -116,6 +116,8 @@ void mlir::fsdp::buildLocalPipeline(OpPassManager &manager, const PipelineOption
   manager.addPass(createSplitStagesPass());
   // Within each chunk; before kernels are formed, which end at collectives.
   manager.addNestedPass<ProgramOp>(createJoinAllReducesPass());
+  // Before chains are formed, which would take the additions.
+  manager.addNestedPass<ProgramOp>(createJoinKernelsPass());
   // Kernels are formed after partitioning, so that masks and broadcasts of local shape join them,
   // and once for all microbatches of a pipeline. Deferred updates are the exception: their pass
   // needs the whole step, and kernels after it, which compute the values that it carries in place.

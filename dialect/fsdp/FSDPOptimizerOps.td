@@ -119,23 +119,28 @@ def FSDP_AdvanceOp : FSDP_Op<"advance", [InGlobalPhase, InLocalPhase, InSchedule
 
 def FSDP_SquareSumOp : FSDP_Op<"square_sum", [Pure, InLocalPhase, InScheduledPhase,
     DeclareOpInterfaceMethods<KernelOpInterface, ["getKernelCall"]>]> {
-  let summary = "Sum of the squares of all elements of a shard, in double";
+  let summary = "Sum of the squares of all elements of shards, in double";
   let description = [{
     The padding of a shard is zero and does not contribute.
+
+    Constraints:
+    - (C1) there are 1 to 24 shards.
 
     Example:
     ```mlir
     fsdp.program @all role {} {
       fsdp.segment @train train next [@train] {
         %g = arith.constant dense<1.0> : tensor<8xf32>
-        %s = fsdp.square_sum %g : tensor<8xf32>
+        %h = arith.constant dense<2.0> : tensor<4xf32>
+        %s = fsdp.square_sum %g, %h : tensor<8xf32>, tensor<4xf32>
       }
     }
     ```
   }];
-  let arguments = (ins FSDP_FloatTensor:$input);
+  let arguments = (ins Variadic<FSDP_FloatTensor>:$inputs);
   let results = (outs FSDP_ScalarF64:$result);
-  let assemblyFormat = "$input attr-dict `:` type($input)";
+  let assemblyFormat = "$inputs attr-dict `:` type($inputs)";
+  let hasVerifier = 1;
 }
 
 def FSDP_OptimizerStepOp : FSDP_Op<"optimizer_step", [DeclareOpInterfaceMethods<SymbolUserOpInterface>,

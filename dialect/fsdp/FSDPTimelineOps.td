@@ -117,7 +117,7 @@ def FSDP_LaunchOp : FSDP_Op<"launch", [InScheduledPhase, AttrSizedOperandSegment
     for an event means the launch that recorded it last before the waiting one was issued. The block holds local IR on tensors: its
     arguments are the contents of `ins`, what `fsdp.yield` yields becomes the contents of
     `outs`. A buffer may be in both where the kernel works in place. Several collectives in one body are one grouped call: ranks
-    meet once for all of them. Launches
+    meet once for all of them. Several updates in one body are of different storages, by the same rule, rate, scale and condition. Launches
     whose body reads or writes the step state name its buffer as `step_state`; it is not a block argument. `of` is
     the `#fsdp.structure` of the body.
 

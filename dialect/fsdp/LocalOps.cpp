@@ -3,6 +3,7 @@
 #include "dialect/fsdp/FSDPDialect.h"
 #include "dialect/fsdp/Fill.h"
 #include "dialect/fsdp/StepStateAccess.h"
+#include "runtime/program/Limits.h"
 #include "llvm/ADT/StringExtras.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -234,8 +235,25 @@ nn::KernelCall AcceptableOp::getKernelCall() {
 }
 
 nn::KernelCall SquareSumOp::getKernelCall() {
-  return {*this, nn::ShapeArgument().field("count", getInput().getType().getNumElements()),
-          nn::KernelElements::operandsF32};
+  SmallVector<int64_t> counts;
+  for (Value input : getInputs())
+    counts.push_back(cast<RankedTensorType>(input.getType()).getNumElements());
+  if (counts.size() == 1)
+    return {*this, nn::ShapeArgument().field("count", counts.front()),
+            nn::KernelElements::operandsF32};
+  nn::KernelCall call(
+      *this, nn::ShapeArgument("Counts<" + std::to_string(counts.size()) + ">").field("of", counts),
+      nn::KernelElements::operandsF32);
+  call.callee = "square_sums";
+  return call;
+}
+
+LogicalResult SquareSumOp::verify() {
+  // (C1)
+  if (!getInputs().empty() && getInputs().size() <= limits::kMaxSquaredShards)
+    return success();
+  return emitOpError() << "has " << getInputs().size() << " shards, expected 1 to "
+                       << limits::kMaxSquaredShards << "; add up the results of several";
 }
 
 nn::KernelCall AdvanceOp::getKernelCall() { return *this; }

@@ -3,6 +3,7 @@
 #include "dialect/fsdp/CollectiveGroup.h"
 #include "dialect/fsdp/FSDPDialect.h"
 #include "dialect/fsdp/Structure.h"
+#include "dialect/fsdp/UpdateGroup.h"
 #include "runtime/program/GroupLimit.h"
 #include "runtime/program/Limits.h"
 
@@ -222,6 +223,17 @@ SmallVector<CollectiveOpInterface> mlir::fsdp::getCollectives(LaunchOp launch) {
       collectives.push_back(collective);
   }
   return collectives;
+}
+
+SmallVector<OptimizerStepOp> mlir::fsdp::getUpdates(LaunchOp launch) {
+  return llvm::to_vector(launch.getBody().front().getOps<OptimizerStepOp>());
+}
+
+bool mlir::fsdp::mayShareLaunch(OptimizerStepOp one, OptimizerStepOp other) {
+  return one.getStorageAttr() != other.getStorageAttr() &&
+         one.getOptimizer() == other.getOptimizer() && one.getLr() == other.getLr() &&
+         one.getScale() == other.getScale() && one.getOk() == other.getOk() &&
+         one.getDeferred() == other.getDeferred();
 }
 
 bool mlir::fsdp::mayBeGrouped(Operation *op) { return isa<AllGatherOp, ReduceScatterOp>(op); }

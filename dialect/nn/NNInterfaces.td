@@ -97,7 +97,7 @@ def KernelOpInterface : OpInterface<"KernelOpInterface"> {
   let methods = [
     InterfaceMethod<"The function of the runtime; none by default.",
                     "::mlir::nn::KernelCall", "getKernelCall", (ins), "", "return {};">,
-    InterfaceMethod<"Operands that results may overwrite, in addition to those of elementwise ops.",
+    InterfaceMethod<"Operands that results may overwrite, where the op has them, in addition to those of elementwise ops.",
                     "::mlir::nn::InPlacePairs", "getInPlacePairs", (ins), "", "return {};">,
     InterfaceMethod<"The float types that it uses in mixed precision.",
                     "::mlir::nn::PrecisionClass", "getPrecisionClass", (ins), "",
@@ -119,6 +119,22 @@ def KernelOpInterface : OpInterface<"KernelOpInterface"> {
                     "bool", "readsLogits", (ins "unsigned":$operand), "", "return false;">,
     InterfaceMethod<"Fails with a diagnostic if the CUDA target does not support the op.",
                     "::llvm::LogicalResult", "verifyCuda", (ins), "", "return ::mlir::success();">,
+  ];
+}
+
+def ResidualOpInterface : OpInterface<"ResidualOpInterface"> {
+  let description = [{
+    An op whose kernel may add a tensor to its first result, and add up all rows of the sum, while it has them in registers.
+  }];
+  let cppNamespace = "::mlir::nn";
+  let methods = [
+    InterfaceMethod<"The tensor that is added; null if there is none.", "::mlir::Value", "getAdded", (ins),
+                    "", "return $_op.getResidual();">,
+    InterfaceMethod<"The type of sums over rows.", "::mlir::Type", "getRowSumType", (ins),
+                    "", "return $_op.getDScale().getType();">,
+    InterfaceMethod<"Creates this op with `added`, and with the sums over rows as its last result if `sums` is true.",
+                    "::mlir::Operation *", "createWith",
+                    (ins "::mlir::OpBuilder &":$builder, "::mlir::Value":$added, "bool":$sums)>,
   ];
 }
 

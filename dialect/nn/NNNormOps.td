@@ -68,7 +68,7 @@ def NN_LayerNormOp : NN_ComputeOp<"layer_norm", [
 }
 
 def NN_LayerNormGradOp : NN_ComputeOp<"layer_norm_grad", [
-    DeclareOpInterfaceMethods<SplitOpInterface>, AllTypesMatch<["x", "d_y", "d_x"]>, AllTypesMatch<["mean", "rstd"]>,
+    DeclareOpInterfaceMethods<SplitOpInterface>, DeclareOpInterfaceMethods<ResidualOpInterface>, AllTypesMatch<["x", "d_y", "d_x"]>, AllTypesMatch<["mean", "rstd"]>,
     NN_SumOf<"scale", "d_scale">, NN_SumOf<"scale", "d_bias">],
     ["getKernelCall", "getInPlacePairs"]> {
   let summary = "Cotangents of the operands of a layer norm";
@@ -77,24 +77,32 @@ def NN_LayerNormGradOp : NN_ComputeOp<"layer_norm_grad", [
     row; `d_scale = sum(d_y * n)` and `d_bias = sum(d_y)` over all rows, in their order. If rows are
     sharded, the last two are partial sums.
 
+    `residual`, the cotangent that reaches `x` past the norm, is added to `d_x` before it is rounded. `sums` are the sums of `d_x` over all rows,
+    before it is rounded: the gradient of a bias that is added to every row of `x`. `fsdp-join-kernels` creates both.
+
     Constraints:
     - (C1) `x` has a last dimension.
     - (C2) `scale` has the shape of a row.
     - (C3) `mean` and `rstd` have the shape of the rows.
     - (C4) `scale` has the element type of `x`; statistics, `d_scale` and `d_bias` that of its sums (f32 for 16 bits).
+    - (C5) `residual` has the type of `x`.
+    - (C6) `sums` has the type of `d_scale`, and there is a `residual`.
 
     Example:
     ```mlir
     %d_x, %d_scale, %d_bias = nn.layer_norm_grad %x, %scale, %mean, %rstd, %d_y
         : tensor<8x16x32xf32>, tensor<32xf32>, tensor<8x16xf32>
+    %all:4 = nn.layer_norm_grad %x, %scale, %mean, %rstd, %d_y plus %d_x
+        : tensor<8x16x32xf32>, tensor<32xf32>, tensor<8x16xf32> plus tensor<8x16x32xf32> sums tensor<32xf32>
     ```
   }];
   let arguments = (ins NN_FloatTensor:$x, NN_FloatTensor:$scale, NN_FloatTensor:$mean,
-                       NN_FloatTensor:$rstd, NN_FloatTensor:$d_y);
-  let results = (outs NN_FloatTensor:$d_x, NN_FloatTensor:$d_scale, NN_FloatTensor:$d_bias);
+                       NN_FloatTensor:$rstd, NN_FloatTensor:$d_y, Optional<NN_FloatTensor>:$residual);
+  let results = (outs NN_FloatTensor:$d_x, NN_FloatTensor:$d_scale, NN_FloatTensor:$d_bias,
+                      Optional<NN_FloatTensor>:$sums);
   let assemblyFormat = [{
-    $x `,` $scale `,` $mean `,` $rstd `,` $d_y attr-dict `:` type($x) `,` type($scale) `,`
-    type($mean)
+    $x `,` $scale `,` $mean `,` $rstd `,` $d_y (`plus` $residual^)? attr-dict `:` type($x) `,` type($scale) `,`
+    type($mean) (`plus` type($residual)^)? (`sums` type($sums)^)?
   }];
   let hasVerifier = 1;
 }
@@ -131,30 +139,36 @@ def NN_RmsNormOp : NN_ComputeOp<"rms_norm", [
 }
 
 def NN_RmsNormGradOp : NN_ComputeOp<"rms_norm_grad", [
-    DeclareOpInterfaceMethods<SplitOpInterface>, AllTypesMatch<["x", "d_y", "d_x"]>, NN_SumOf<"scale", "d_scale">],
+    DeclareOpInterfaceMethods<SplitOpInterface>, DeclareOpInterfaceMethods<ResidualOpInterface>, AllTypesMatch<["x", "d_y", "d_x"]>, NN_SumOf<"scale", "d_scale">],
     ["getKernelCall", "getInPlacePairs"]> {
   let summary = "Cotangents of the operands of an RMS norm";
   let description = [{
     With `n = x * rstd` and `g = d_y * scale`: `d_x = rstd * (g - n * mean(g * n))` for each row;
-    `d_scale = sum(d_y * n)` over all rows, in their order, a partial sum where rows are split.
+    `d_scale = sum(d_y * n)` over all rows, in their order, a partial sum where rows are split. `residual` and `sums` are as in
+    `nn.layer_norm_grad`.
 
     Constraints:
     - (C1) `x` has a last dimension.
     - (C2) `scale` has the shape of a row.
     - (C3) `rstd` has the shape of the rows.
     - (C4) `scale` has the element type of `x`; `rstd` and `d_scale` that of its sums: f32 for 16-bit floats, else the same.
+    - (C5) `residual` has the type of `x`.
+    - (C6) `sums` has the type of `d_scale`, and there is a `residual`.
 
     Example:
     ```mlir
     %d_x, %d_scale = nn.rms_norm_grad %x, %scale, %rstd, %d_y
         : tensor<8x16x32xf32>, tensor<32xf32>, tensor<8x16xf32>
+    %both, %d = nn.rms_norm_grad %x, %scale, %rstd, %d_y plus %d_x
+        : tensor<8x16x32xf32>, tensor<32xf32>, tensor<8x16xf32> plus tensor<8x16x32xf32>
     ```
   }];
   let arguments = (ins NN_FloatTensor:$x, NN_FloatTensor:$scale, NN_FloatTensor:$rstd,
-                       NN_FloatTensor:$d_y);
-  let results = (outs NN_FloatTensor:$d_x, NN_FloatTensor:$d_scale);
+                       NN_FloatTensor:$d_y, Optional<NN_FloatTensor>:$residual);
+  let results = (outs NN_FloatTensor:$d_x, NN_FloatTensor:$d_scale, Optional<NN_FloatTensor>:$sums);
   let assemblyFormat = [{
-    $x `,` $scale `,` $rstd `,` $d_y attr-dict `:` type($x) `,` type($scale) `,` type($rstd)
+    $x `,` $scale `,` $rstd `,` $d_y (`plus` $residual^)? attr-dict `:` type($x) `,` type($scale) `,` type($rstd)
+    (`plus` type($residual)^)? (`sums` type($sums)^)?
   }];
   let hasVerifier = 1;
 }

@@ -37,6 +37,22 @@ static LogicalResult verifyNorm(Operation *op, RankedTensorType x, RankedTensorT
   return success();
 }
 
+/// (C5) and (C6) of gradients.
+template <typename Op> static LogicalResult verifyJoined(Op op) {
+  const Type x = op.getX().getType(), sum = op.getDScale().getType();
+  Value residual = op.getResidual(), sums = op.getSums();
+  if (residual && residual.getType() != x)
+    return op.emitOpError("'residual' has type ")
+           << residual.getType() << ", expected " << x << " as 'x'";
+  if (sums && !residual)
+    return op.emitOpError(
+        "has 'sums' without a 'residual'; add up the rows of 'd_x' by 'nn.reduce'");
+  if (sums && sums.getType() != sum)
+    return op.emitOpError("'sums' has type ")
+           << sums.getType() << ", expected " << sum << " as 'd_scale'";
+  return success();
+}
+
 /// (C5)
 static LogicalResult verifyEps(Operation *op, const APFloat &eps) {
   double value = eps.convertToDouble();
@@ -55,7 +71,10 @@ LogicalResult LayerNormOp::verify() {
 }
 
 LogicalResult LayerNormGradOp::verify() {
-  return verifyNorm(*this, getX().getType(), getScale().getType(), getMean().getType(), "'mean'");
+  if (failed(
+          verifyNorm(*this, getX().getType(), getScale().getType(), getMean().getType(), "'mean'")))
+    return failure();
+  return verifyJoined(*this);
 }
 
 LogicalResult RmsNormOp::verify() {
@@ -66,7 +85,10 @@ LogicalResult RmsNormOp::verify() {
 }
 
 LogicalResult RmsNormGradOp::verify() {
-  return verifyNorm(*this, getX().getType(), getScale().getType(), getRstd().getType(), "'rstd'");
+  if (failed(
+          verifyNorm(*this, getX().getType(), getScale().getType(), getRstd().getType(), "'rstd'")))
+    return failure();
+  return verifyJoined(*this);
 }
 
 //===----------------------------------------------------------------------===//
@@ -94,6 +116,17 @@ struct RowFactors {
   }
 };
 
+/// Results of a gradient are zero where operand `cotangent` is, without a residual.
+template <typename Op> ShardingRule withResidual(Op op, RowFactors &f, int64_t cotangent) {
+  if (op.getResidual())
+    f.rule.operands.push_back(f.whole);
+  else
+    f.rule.annihilator = cotangent;
+  if (op.getSums())
+    f.rule.results.push_back(f.row);
+  return f.rule;
+}
+
 } // namespace
 
 ShardingRule SoftmaxOp::getShardingRule() {
@@ -114,8 +147,7 @@ ShardingRule LayerNormGradOp::getShardingRule() {
   RowFactors f(getX().getType(), FactorKind::sumReduction);
   f.rule.operands = {f.whole, f.row, f.rows, f.rows, f.whole};
   f.rule.results = {f.whole, f.row, f.row};
-  f.rule.annihilator = 4;
-  return f.rule;
+  return withResidual(*this, f, 4);
 }
 
 ShardingRule RmsNormOp::getShardingRule() {
@@ -129,8 +161,7 @@ ShardingRule RmsNormGradOp::getShardingRule() {
   RowFactors f(getX().getType(), FactorKind::sumReduction);
   f.rule.operands = {f.whole, f.row, f.rows, f.whole};
   f.rule.results = {f.whole, f.row};
-  f.rule.annihilator = 3;
-  return f.rule;
+  return withResidual(*this, f, 3);
 }
 
 //===----------------------------------------------------------------------===//
@@ -165,12 +196,33 @@ KernelCall RmsNormGradOp::getKernelCall() {
   return callOnRows(*this, getX().getType(), APFloat(0.0));
 }
 
-// A row is read before it is written, so `d_x` may overwrite `x` or `d_y`.
+// A row is read before it is written, so `d_x` may overwrite `x`, `d_y` or `residual`.
 InPlacePairs SoftmaxOp::getInPlacePairs() { return {{0, 0}}; }
 InPlacePairs LayerNormOp::getInPlacePairs() { return {{0, 0}}; }
 InPlacePairs RmsNormOp::getInPlacePairs() { return {{0, 0}}; }
-InPlacePairs LayerNormGradOp::getInPlacePairs() { return {{0, 0}, {4, 0}}; }
-InPlacePairs RmsNormGradOp::getInPlacePairs() { return {{0, 0}, {3, 0}}; }
+InPlacePairs LayerNormGradOp::getInPlacePairs() { return {{0, 0}, {4, 0}, {5, 0}}; }
+InPlacePairs RmsNormGradOp::getInPlacePairs() { return {{0, 0}, {3, 0}, {4, 0}}; }
+
+//===----------------------------------------------------------------------===//
+// Residuals
+//===----------------------------------------------------------------------===//
+
+template <typename Op>
+static Operation *withAdded(Op op, OpBuilder &builder, Value added, bool sums) {
+  SmallVector<Value> operands(op->getOperands());
+  operands.push_back(added);
+  SmallVector<Type> types(op->getResultTypes());
+  if (sums)
+    types.push_back(op.getRowSumType());
+  return Op::create(builder, op.getLoc(), TypeRange(types), operands);
+}
+
+Operation *LayerNormGradOp::createWith(OpBuilder &builder, Value added, bool sums) {
+  return withAdded(*this, builder, added, sums);
+}
+Operation *RmsNormGradOp::createWith(OpBuilder &builder, Value added, bool sums) {
+  return withAdded(*this, builder, added, sums);
+}
 
 //===----------------------------------------------------------------------===//
 // Costs
@@ -182,14 +234,23 @@ Cost SoftmaxOp::getCost() { return costOf(*this, 5 * getX().getType().getNumElem
 // Two sums, a square and the four operations of the result per element.
 Cost LayerNormOp::getCost() { return costOf(*this, 7 * getX().getType().getNumElements()); }
 
+/// Operations per element for a residual and for sums.
+template <typename Op> static int64_t joinedOperations(Op op) {
+  return (op.getResidual() ? 1 : 0) + (op.getSums() ? 1 : 0);
+}
+
 // n is two operations, g one, the two means three, d_x five, the two sums three.
-Cost LayerNormGradOp::getCost() { return costOf(*this, 14 * getX().getType().getNumElements()); }
+Cost LayerNormGradOp::getCost() {
+  return costOf(*this, (14 + joinedOperations(*this)) * getX().getType().getNumElements());
+}
 
 // A square, a sum and the two products of the result per element.
 Cost RmsNormOp::getCost() { return costOf(*this, 4 * getX().getType().getNumElements()); }
 
 // n and g are one operation each, the mean two, d_x three, the sum two.
-Cost RmsNormGradOp::getCost() { return costOf(*this, 9 * getX().getType().getNumElements()); }
+Cost RmsNormGradOp::getCost() {
+  return costOf(*this, (9 + joinedOperations(*this)) * getX().getType().getNumElements());
+}
 
 //===----------------------------------------------------------------------===//
 // Gradients
@@ -240,7 +301,8 @@ LogicalResult LayerNormOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> r
   }
   Type x = getX().getType(), scale = getSumType(getScale().getType());
   auto grad = LayerNormGradOp::create(builder, getLoc(), TypeRange{x, scale, scale}, getX(),
-                                      getScale(), getMean(), getRstd(), resultCotangents[0]);
+                                      getScale(), getMean(), getRstd(), resultCotangents[0],
+                                      /*residual=*/Value());
   appendNeeded(builder, {grad.getDX(), grad.getDScale(), grad.getDBias()}, getElementTypeOrSelf(x),
                needed, operandCotangents);
   return success();
@@ -258,7 +320,8 @@ LogicalResult RmsNormOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> res
   }
   auto grad = RmsNormGradOp::create(builder, getLoc(),
                                     TypeRange{getX().getType(), getSumType(getScale().getType())},
-                                    getX(), getScale(), getRstd(), resultCotangents[0]);
+                                    getX(), getScale(), getRstd(), resultCotangents[0],
+                                    /*residual=*/Value());
   appendNeeded(builder, {grad.getDX(), grad.getDScale()}, getX().getType().getElementType(), needed,
                operandCotangents);
   return success();
@@ -296,6 +359,18 @@ SmallVector<Value> LayerNormOp::buildSplit(OpBuilder &builder, ValueRange operan
   return {m.narrowed(y, types[0]), mean, rstd};
 }
 
+/// The results of a gradient, of which the first is not rounded yet: with the residual, if there is
+/// one, and with sums, if `types` has one more.
+static SmallVector<Value> joined(const RowMath &m, SmallVector<Value> results, ValueRange residual,
+                                 TypeRange types) {
+  if (!residual.empty())
+    results[0] = m.add(results[0], m.widened(residual[0]));
+  if (types.size() > results.size())
+    results.push_back(m.overRows(results[0]));
+  results[0] = m.narrowed(results[0], types[0]);
+  return results;
+}
+
 SmallVector<Value> LayerNormGradOp::buildSplit(OpBuilder &builder, ValueRange operands,
                                                TypeRange types, FactorShards &shards) {
   RowMath m = RowMath::alongLast(builder, getLoc(), operands[0]);
@@ -308,7 +383,8 @@ SmallVector<Value> LayerNormGradOp::buildSplit(OpBuilder &builder, ValueRange op
   Value rest = m.sub(m.sub(g, m.ofRows(m.mean(g, shards))),
                      m.mul(normal, m.ofRows(m.mean(product, shards))));
   Value dX = shards.masked(m.mul(rstd, rest), m.last(), 0);
-  return {m.narrowed(dX, types[0]), m.overRows(m.mul(d, normal)), m.overRows(d)};
+  SmallVector<Value> results = {dX, m.overRows(m.mul(d, normal)), m.overRows(d)};
+  return joined(m, std::move(results), operands.drop_front(5), types);
 }
 
 SmallVector<Value> RmsNormOp::buildSplit(OpBuilder &builder, ValueRange operands, TypeRange types,
@@ -330,5 +406,5 @@ SmallVector<Value> RmsNormGradOp::buildSplit(OpBuilder &builder, ValueRange oper
   Value d = m.widened(shards.masked(operands[3], m.last(), 0));
   Value normal = m.mul(x, rstd), g = m.mul(d, m.ofRow(scale));
   Value dX = m.mul(rstd, m.sub(g, m.mul(normal, m.ofRows(m.mean(m.mul(g, normal), shards)))));
-  return {m.narrowed(dX, types[0]), m.overRows(m.mul(d, normal))};
+  return joined(m, {dX, m.overRows(m.mul(d, normal))}, operands.drop_front(4), types);
 }

@@ -134,10 +134,10 @@ struct Launch {
   /// Indices of events of the role. A launch that both awaits and records an event awaits the
   /// launch that recorded it before. An event without a recording is complete.
   std::vector<int> awaits = {}, records = {};
-  /// The buffers' storage whose parameter the launch updates; empty for other launches. A storage
+  /// The buffers' storages whose parameters the launch updates; empty for other launches. A storage
   /// is updated at most once between two launches that advance the step.
-  std::string updates = {};
-  /// Of an update: the index in `reads` of the flag without which it changes nothing, or -1.
+  std::vector<std::string> updates = {};
+  /// Of updates: the index in `reads` of the flag without which it changes nothing, or -1.
   int condition = -1;
   /// Indices in `writes` of flags that the launch sets to false. An update on condition of a flag
   /// that is false does not count.

@@ -108,10 +108,10 @@ void RoleChecker::checkUpdates() {
       const Launch &launch = launches[l];
       if (launch.step == StepUse::advances)
         state = nothing;
-      if (!launch.updates.empty()) {
+      for (const std::string &storage : launch.updates) {
         int condition = launch.condition < 0 ? -1 : launch.reads[launch.condition].buffer;
         End own{roleIndex, s, l, -1};
-        for (auto [segment, index] : state[condition][launch.updates]) {
+        for (auto [segment, index] : state[condition][storage]) {
           if (!report)
             break;
           const std::string &first = role.segments[segment].launches[index].name;
@@ -121,12 +121,11 @@ void RoleChecker::checkUpdates() {
                     "'fsdp.advance'"
                   : " in the step in which " + quote(first) +
                         " has updated it; update it once before each advance";
-          add(Fault::updated,
-              quote(launch.name) + " updates storage " + quote(launch.updates) + text, own,
+          add(Fault::updated, quote(launch.name) + " updates storage " + quote(storage) + text, own,
               {roleIndex, segment, index, -1});
         }
         for (auto &[buffer, updated] : state)
-          updated[launch.updates] = {{s, l}};
+          updated[storage] = {{s, l}};
       }
       for (size_t w = 0; w < launch.writes.size(); ++w) {
         auto condition = state.find(launch.writes[w].buffer);

@@ -8,24 +8,15 @@
 #include "passes/scheduled/GroupCollectives.h"
 
 #include "dialect/fsdp/CollectiveGroup.h"
+#include "passes/scheduled/LaunchConflicts.h"
 #include "runtime/program/GroupLimit.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// True where the order of the two accesses matters: one writes what the other reads or writes.
+/// True where the order of the two launches matters.
 static bool conflict(const PlannedLaunch &a, const PlannedLaunch &b) {
-  auto overlap = [](const BufferView &one, const BufferView &other) {
-    return one.buffer == other.buffer && one.offset < other.offset + other.type.getNumElements() &&
-           other.offset < one.offset + one.type.getNumElements();
-  };
-  auto touch = [&](ArrayRef<BufferView> written, ArrayRef<BufferView> others) {
-    return llvm::any_of(written, [&](const BufferView &view) {
-      return llvm::any_of(others, [&](const BufferView &other) { return overlap(view, other); });
-    });
-  };
-  return touch(a.outs, b.ins) || touch(a.outs, b.outs) || touch(a.ins, b.outs) ||
-         a.state.conflictsWith(b.state);
+  return haveConflict(a, b) || a.state.conflictsWith(b.state);
 }
 
 namespace {

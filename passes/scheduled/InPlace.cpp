@@ -2,6 +2,7 @@
 
 #include "passes/scheduled/InPlace.h"
 
+#include "dialect/fsdp/UpdateGroup.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -52,7 +53,7 @@ SmallVector<std::pair<int, int>> mlir::fsdp::getInPlacePairs(LaunchOp launch) {
   for (Operation &op : body.without_terminator()) {
     if (isa<arith::ConstantOp>(op))
       continue;
-    if (kernel)
+    if (kernel && !(isa<OptimizerStepOp>(kernel) && isa<OptimizerStepOp>(op)))
       return {}; // the combined accesses of several ops are unknown here
     kernel = &op;
   }
@@ -69,10 +70,12 @@ SmallVector<std::pair<int, int>> mlir::fsdp::getInPlacePairs(LaunchOp launch) {
         pairs.push_back(
             {static_cast<int>(argument.getArgNumber()), static_cast<int>(use.getOperandNumber())});
   };
-  if (auto step = dyn_cast<OptimizerStepOp>(kernel)) {
-    addPair(step.getParameter(), step.getNewParameter());
-    for (auto [before, after] : llvm::zip_equal(step.getStates(), step.getNewStates()))
-      addPair(before, after);
+  if (isa<OptimizerStepOp>(kernel)) { // those of a group work on separate storages
+    for (OptimizerStepOp step : getUpdates(launch)) {
+      addPair(step.getParameter(), step.getNewParameter());
+      for (auto [before, after] : llvm::zip_equal(step.getStates(), step.getNewStates()))
+        addPair(before, after);
+    }
   } else if (auto fused = dyn_cast<nn::FusedOp>(kernel)) {
     Block &inner = fused.getBody().front();
     if (!isOneLoop(inner))
@@ -94,7 +97,8 @@ SmallVector<std::pair<int, int>> mlir::fsdp::getInPlacePairs(LaunchOp launch) {
       addPair(operand, kernel->getResult(0));
   } else if (auto call = dyn_cast<nn::KernelOpInterface>(kernel)) {
     for (auto [operand, result] : call.getInPlacePairs())
-      addPair(kernel->getOperand(operand), kernel->getResult(result));
+      if (operand < kernel->getNumOperands()) // some are optional
+        addPair(kernel->getOperand(operand), kernel->getResult(result));
   }
   return pairs;
 }

@@ -27,8 +27,7 @@ static void addReplicated(ModuleOp module, const ScheduleProblem &schedule, Memo
   for (const schedule::Role &role : schedule.problem.roles)
     for (const schedule::Segment &segment : role.segments)
       for (const schedule::Launch &launch : segment.launches)
-        if (!launch.updates.empty())
-          updated.insert(launch.updates);
+        updated.insert(launch.updates.begin(), launch.updates.end());
   SymbolTable symbols(module);
   for (auto storage : module.getOps<StorageOp>())
     for (auto member : storage.getMembers().getAsRange<MemberAttr>()) {

@@ -5,6 +5,7 @@
 #include "passes/schedule/ProgramOrder.h"
 #include "passes/schedule/Waits.h"
 #include "passes/scheduled/GroupCollectives.h"
+#include "passes/scheduled/GroupUpdates.h"
 #include "passes/scheduled/ScheduleProblem.h"
 #include "passes/scheduled/SegmentPlan.h"
 
@@ -254,7 +255,7 @@ private:
         removeStructure(builder.clone(*op, mapping));
         continue;
       }
-      // A launch is the only one of its op, whose other users are in launches of their own.
+      // A launch is the only one of its ops, whose other users are in launches of their own.
       op->moveBefore(body, body->end());
       for (OpOperand &operand : op->getOpOperands())
         operand.set(mapping.lookup(operand.get()));
@@ -293,6 +294,7 @@ struct Schedule : fsdp::impl::SchedulePassBase<Schedule> {
         return failure();
       if (group)
         groupCollectives(*plan);
+      groupUpdates(*plan);
       schedule::Segment problem = getProblem(*plan);
       std::vector<int> order = schedule::orderIssue(problem, getIssueGroups(*plan), prefetch.value);
       if (std::optional<schedule::ReorderedAccess> reordered =

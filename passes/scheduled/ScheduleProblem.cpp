@@ -111,7 +111,7 @@ struct BodyFacts {
   SmallVector<std::pair<int, int>> inPlace;
   StepStateAccess state;
   bool advances = false; ///< to the next step
-  StringRef updates;
+  SmallVector<StringRef, 1> updates;
   int condition = -1;
   SmallVector<int> clears;
   StringRef kind;
@@ -125,7 +125,7 @@ BodyFacts::BodyFacts(LaunchOp launch)
       advances(!launch.getBody().getOps<AdvanceOp>().empty()),
       hasCollectives(!getCollectives(launch).empty()) {
   for (auto update : launch.getBody().getOps<OptimizerStepOp>()) {
-    updates = update.getStorage();
+    updates.push_back(update.getStorage());
     if (auto argument = dyn_cast<BlockArgument>(update.getOk()))
       condition = static_cast<int>(argument.getArgNumber());
   }
@@ -270,7 +270,7 @@ private:
     nameWritten(getStructure(op), launch.writes);
     const BodyFacts &body = bodyOf(op);
     launch.inPlace.assign(body.inPlace.begin(), body.inPlace.end());
-    launch.updates = body.updates.str();
+    launch.updates.assign(body.updates.begin(), body.updates.end());
     launch.condition = body.condition;
     launch.clears.assign(body.clears.begin(), body.clears.end());
     launch.kind = body.kind;

@@ -68,6 +68,7 @@ struct PlannedLaunch {
   Location location;
   Structure structure;
   SmallVector<Operation *> body; ///< constants, which are to be cloned, then at most one other op
+                                 ///< before groups are formed
   SmallVector<Value> values;     ///< the inputs of the body, one for each of `ins`
   SmallVector<Value> results;    ///< its results, one for each of `outs`
   SmallVector<BufferView> ins, outs;

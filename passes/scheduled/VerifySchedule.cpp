@@ -2,6 +2,7 @@
 
 #include "dialect/fsdp/Names.h"
 #include "dialect/fsdp/StepStateAccess.h"
+#include "dialect/fsdp/UpdateGroup.h"
 #include "passes/Passes.h"
 #include "passes/PhaseCheck.h"
 #include "passes/scheduled/ScheduleProblem.h"
@@ -74,11 +75,19 @@ static LogicalResult verifyStepState(LaunchOp launch) {
   return success();
 }
 
-/// Fails if `launch` has more than one effect on the step: only launches are ordered.
+/// Fails if `launch` has more than one effect on the step: only launches are ordered. Updates of
+/// several storages that may share a launch are one effect.
 static LogicalResult verifyOneUpdate(LaunchOp launch) {
   Operation *first = nullptr;
+  DenseSet<Attribute> updated;
+  auto isOfGroup = [&](Operation *op) {
+    auto update = dyn_cast<OptimizerStepOp>(op);
+    const bool isNew = update && updated.insert(update.getStorageAttr()).second;
+    auto group = dyn_cast_or_null<OptimizerStepOp>(first);
+    return isNew && group && mayShareLaunch(group, update);
+  };
   WalkResult result = launch.getBody().walk([&](Operation *op) {
-    if (getStepStateAccess({op}).writes.empty())
+    if (getStepStateAccess({op}).writes.empty() || isOfGroup(op))
       return WalkResult::advance();
     if (!first) {
       first = op;

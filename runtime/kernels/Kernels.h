@@ -68,6 +68,20 @@ template <class T> void allSlice(RankPiece part, const T *whole, T *piece) {
   }
 }
 
+/// `pointers`: those of the N tensors, then the result.
+template <std::size_t N, class... Pointers>
+void squareSums(const Counts<N> &counts, Pointers... pointers) {
+  static_assert(sizeof...(Pointers) == N + 1, "a number of elements for each tensor");
+  const void *all[] = {pointers...};
+  double total = 0;
+  for (std::size_t i = 0; i < N; ++i) {
+    double sum = 0;
+    squareSum(counts.of[i], static_cast<const float *>(all[i]), &sum);
+    total += sum;
+  }
+  *static_cast<double *>(const_cast<void *>(all[N])) = total;
+}
+
 /// `pointers`: the N inputs, then the result.
 template <std::size_t N, class... Pointers> void concat(const Join<N> &join, Pointers... pointers) {
   static_assert(sizeof...(Pointers) == N + 1, "a size for each input");

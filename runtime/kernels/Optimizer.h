@@ -13,6 +13,7 @@
 #include "runtime/device/Workers.h"
 #include "runtime/program/KernelArguments.h"
 #include "runtime/program/Program.h"
+#include "runtime/program/ShardUpdates.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -46,45 +47,43 @@ template <typename Visit> void forEachUpdatePart(ShardOf shard, Visit visit) {
     begin = end;
   }
 }
-/// The kernel of the launch of an update: `kernel(begin, end, step, parameter, gradient, states...,
-/// newParameter, newStates...)` updates the elements [begin, end) of the shard.
-template <bool Scaled, std::size_t states, typename Kernel> struct UpdateKernel {
-  ShardOf shard;
-  bool deferred;
-  Kernel kernel;
-
-  /// The addresses that the launch reads and writes, in order.
-  template <typename... Pointers> void operator()(Pointers... addresses) const {
-    const void *all[] = {addresses...};
-    run(all, std::make_index_sequence<states>());
-  }
-
-private:
-  template <std::size_t... I> void run(const void **all, std::index_sequence<I...>) const {
-    constexpr std::size_t lr = 2 + states, ok = lr + 1 + Scaled, written = ok + 3;
-    const auto floats = [all](std::size_t i) { return static_cast<const float *>(all[i]); };
-    const auto target = [=](std::size_t i) { return const_cast<float *>(floats(written + i)); };
-    const float *gradient = floats(1);
-    if (!*static_cast<const bool *>(all[ok])) {
-      const auto *firstBad = static_cast<const std::int32_t *>(all[written + 1 + states]);
-      return noteBadGradient(shard, gradient, *const_cast<std::int32_t *>(firstBad));
-    }
-    const auto &state = *static_cast<const StepState *>(all[ok + 1]);
-    UpdateStep step{*floats(lr), 1.0f, static_cast<double>(state.updates + !deferred), false, {}};
-    std::copy(std::begin(state.constants), std::end(state.constants), step.constants);
-    if constexpr (Scaled)
-      step.scale = *floats(lr + 1);
-    const float rate = step.lr;
-    forEachUpdatePart(shard, [&](std::size_t begin, std::size_t end, UpdateSetting setting) {
-      step.lr = rate * setting.rateScale;
-      step.decays = setting.decays;
-      forEachPart(end - begin, 1, 64, [&](std::size_t first, std::size_t last) {
-        kernel(static_cast<std::int64_t>(begin + first), static_cast<std::int64_t>(begin + last),
-               step, target(0), gradient, target(1 + I)..., target(0), target(1 + I)...);
-      });
+namespace detail {
+template <int N, typename Kernel, std::size_t... S>
+void updateShard(const typename ShardUpdates<N>::Shard &shard, UpdateStep step,
+                 const Kernel &kernel, std::index_sequence<S...>) {
+  float *const *updated = shard.updated;
+  const float rate = step.lr;
+  forEachUpdatePart(shard.shard, [&](std::size_t begin, std::size_t end, UpdateSetting setting) {
+    step.lr = rate * setting.rateScale;
+    step.decays = setting.decays;
+    forEachPart(end - begin, 1, 64, [&](std::size_t first, std::size_t last) {
+      kernel(static_cast<std::int64_t>(begin + first), static_cast<std::int64_t>(begin + last),
+             step, static_cast<const float *>(updated[0]), shard.gradient,
+             static_cast<const float *>(updated[1 + S])..., updated[0], updated[1 + S]...);
     });
+  });
+}
+} // namespace detail
+
+/// Updates shards by the rule `kernel(begin, end, step, parameter, gradient, states...,
+/// newParameter, newStates...)`, which updates the elements [begin, end) of one.
+template <int N, typename Kernel>
+void performUpdates(const ShardUpdates<N> &updates, const Kernel &kernel) {
+  const StepState &state = *updates.state;
+  UpdateStep step{*updates.lr,
+                  updates.scale ? *updates.scale : 1.0f,
+                  static_cast<double>(state.updates + !updates.deferred),
+                  false,
+                  {}};
+  std::copy(std::begin(state.constants), std::end(state.constants), step.constants);
+  for (std::size_t u = 0; u < updates.count; ++u) {
+    const auto &shard = updates.shards[u];
+    if (*updates.ok)
+      detail::updateShard<N>(shard, step, kernel, std::make_index_sequence<N - 1>());
+    else
+      noteBadGradient(shard.shard, shard.gradient, *updates.firstBad);
   }
-};
+}
 } // namespace kernels
 
 } // namespace fsdp::rt

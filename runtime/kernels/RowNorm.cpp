@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 
 namespace fsdp::rt::kernels {
 
@@ -66,12 +67,32 @@ void sumOverRows(NormRows shape, std::size_t number, const Row &row, float *cons
     results[i / shape.width][i % shape.width] = static_cast<float>(totals[i]);
 }
 
+/// What is added to the gradient of a row, and whether its numbers go, before they are rounded, to
+/// sums over rows.
+enum class Addition { none, residual, sums };
+
+/// Writes the gradient of one row, gradient(j) of its element j.
+template <Addition kind, class T, class Gradient>
+inline void writeGradient(std::size_t width, const Gradient &gradient, const T *residual, T *dX,
+                          float *__restrict rowSum) {
+#pragma omp simd
+  for (std::size_t j = 0; j < width; ++j) {
+    float total = gradient(j);
+    if constexpr (kind != Addition::none)
+      total += float(residual[j]);
+    if constexpr (kind == Addition::sums)
+      rowSum[j] += total;
+    dX[j] = total;
+  }
+}
+
 /// The gradient of one row, and its terms of those of scale and bias. Not inlined, so that the
 /// compiler arranges its sums in the same way for all callers.
-template <class T>
+template <Addition kind, class T>
 [[gnu::noinline]] void layerNormGradOfRow(std::size_t width, const T *x, const T *scale, float m,
-                                          float s, const T *dY, T *dX, float *__restrict scaleSum,
-                                          float *__restrict biasSum) {
+                                          float s, const T *dY, const T *residual, T *dX,
+                                          float *__restrict scaleSum, float *__restrict biasSum,
+                                          float *__restrict rowSum) {
   double sum = 0, product = 0;
 #pragma omp simd reduction(+ : sum, product)
   for (std::size_t j = 0; j < width; ++j) {
@@ -83,14 +104,16 @@ template <class T>
   }
   const auto a = static_cast<float>(sum / static_cast<double>(width));
   const auto b = static_cast<float>(product / static_cast<double>(width));
-#pragma omp simd
-  for (std::size_t j = 0; j < width; ++j)
-    dX[j] = s * (float(dY[j]) * float(scale[j]) - a - (float(x[j]) - m) * s * b);
+  const auto gradient = [=](std::size_t j) {
+    return s * (float(dY[j]) * float(scale[j]) - a - (float(x[j]) - m) * s * b);
+  };
+  writeGradient<kind>(width, gradient, residual, dX, rowSum);
 }
 
-template <class T>
+template <Addition kind, class T>
 [[gnu::noinline]] void rmsNormGradOfRow(std::size_t width, const T *x, const T *scale, float s,
-                                        const T *dY, T *dX, float *__restrict scaleSum) {
+                                        const T *dY, const T *residual, T *dX,
+                                        float *__restrict scaleSum, float *__restrict rowSum) {
   double product = 0;
 #pragma omp simd reduction(+ : product)
   for (std::size_t j = 0; j < width; ++j) {
@@ -99,9 +122,41 @@ template <class T>
     scaleSum[j] += d * normalized;
   }
   const auto b = static_cast<float>(product / static_cast<double>(width));
-#pragma omp simd
-  for (std::size_t j = 0; j < width; ++j)
-    dX[j] = s * (float(dY[j]) * float(scale[j]) - float(x[j]) * s * b);
+  const auto gradient = [=](std::size_t j) {
+    return s * (float(dY[j]) * float(scale[j]) - float(x[j]) * s * b);
+  };
+  writeGradient<kind>(width, gradient, residual, dX, rowSum);
+}
+
+/// Of a whole layer norm. `results`: of scale and bias, and the sums of the gradient if there is a
+/// third place.
+template <Addition kind, class T>
+void layerNormGradOfRows(NormRows shape, const T *x, const T *scale, const float *mean,
+                         const float *rstd, const T *dY, const T *residual, T *dX,
+                         std::initializer_list<float *> results) {
+  const std::size_t width = shape.width;
+  sumOverRows(
+      shape, results.size(),
+      [&](std::size_t r, float *sums) {
+        layerNormGradOfRow<kind>(width, x + r * width, scale, mean[r], rstd[r], dY + r * width,
+                                 residual ? residual + r * width : nullptr, dX + r * width, sums,
+                                 sums + width, sums + 2 * width);
+      },
+      results.begin());
+}
+
+template <Addition kind, class T>
+void rmsNormGradOfRows(NormRows shape, const T *x, const T *scale, const float *rstd, const T *dY,
+                       const T *residual, T *dX, std::initializer_list<float *> results) {
+  const std::size_t width = shape.width;
+  sumOverRows(
+      shape, results.size(),
+      [&](std::size_t r, float *sums) {
+        rmsNormGradOfRow<kind>(width, x + r * width, scale, rstd[r], dY + r * width,
+                               residual ? residual + r * width : nullptr, dX + r * width, sums,
+                               sums + width);
+      },
+      results.begin());
 }
 
 } // namespace
@@ -138,15 +193,24 @@ void layerNorm(NormRows shape, const T *x, const T *scale, const T *bias, T *y, 
 template <class T>
 void layerNormGrad(NormRows shape, const T *x, const T *scale, const float *mean, const float *rstd,
                    const T *dY, T *dX, float *dScale, float *dBias) {
-  const std::size_t width = shape.width;
-  float *const results[] = {dScale, dBias};
-  sumOverRows(
-      shape, 2,
-      [&](std::size_t r, float *sums) {
-        layerNormGradOfRow(width, x + r * width, scale, mean[r], rstd[r], dY + r * width,
-                           dX + r * width, sums, sums + width);
-      },
-      results);
+  layerNormGradOfRows<Addition::none>(shape, x, scale, mean, rstd, dY,
+                                      static_cast<const T *>(nullptr), dX, {dScale, dBias});
+}
+
+template <class T>
+void layerNormGradPlus(NormRows shape, const T *x, const T *scale, const float *mean,
+                       const float *rstd, const T *dY, const T *residual, T *dX, float *dScale,
+                       float *dBias) {
+  layerNormGradOfRows<Addition::residual>(shape, x, scale, mean, rstd, dY, residual, dX,
+                                          {dScale, dBias});
+}
+
+template <class T>
+void layerNormGradSums(NormRows shape, const T *x, const T *scale, const float *mean,
+                       const float *rstd, const T *dY, const T *residual, T *dX, float *dScale,
+                       float *dBias, float *sums) {
+  layerNormGradOfRows<Addition::sums>(shape, x, scale, mean, rstd, dY, residual, dX,
+                                      {dScale, dBias, sums});
 }
 
 template <class T> void rmsNorm(NormRows shape, const T *x, const T *scale, T *y, float *rstd) {
@@ -171,22 +235,37 @@ template <class T> void rmsNorm(NormRows shape, const T *x, const T *scale, T *y
 template <class T>
 void rmsNormGrad(NormRows shape, const T *x, const T *scale, const float *rstd, const T *dY, T *dX,
                  float *dScale) {
-  const std::size_t width = shape.width;
-  sumOverRows(
-      shape, 1,
-      [&](std::size_t r, float *sums) {
-        rmsNormGradOfRow(width, x + r * width, scale, rstd[r], dY + r * width, dX + r * width,
-                         sums);
-      },
-      &dScale);
+  rmsNormGradOfRows<Addition::none>(shape, x, scale, rstd, dY, static_cast<const T *>(nullptr), dX,
+                                    {dScale});
+}
+
+template <class T>
+void rmsNormGradPlus(NormRows shape, const T *x, const T *scale, const float *rstd, const T *dY,
+                     const T *residual, T *dX, float *dScale) {
+  rmsNormGradOfRows<Addition::residual>(shape, x, scale, rstd, dY, residual, dX, {dScale});
+}
+
+template <class T>
+void rmsNormGradSums(NormRows shape, const T *x, const T *scale, const float *rstd, const T *dY,
+                     const T *residual, T *dX, float *dScale, float *sums) {
+  rmsNormGradOfRows<Addition::sums>(shape, x, scale, rstd, dY, residual, dX, {dScale, sums});
 }
 
 #define INSTANTIATE(T)                                                                             \
   template void layerNorm(NormRows, const T *, const T *, const T *, T *, float *, float *);       \
   template void layerNormGrad(NormRows, const T *, const T *, const float *, const float *,        \
                               const T *, T *, float *, float *);                                   \
+  template void layerNormGradPlus(NormRows, const T *, const T *, const float *, const float *,    \
+                                  const T *, const T *, T *, float *, float *);                    \
+  template void layerNormGradSums(NormRows, const T *, const T *, const float *, const float *,    \
+                                  const T *, const T *, T *, float *, float *, float *);           \
   template void rmsNorm(NormRows, const T *, const T *, T *, float *);                             \
-  template void rmsNormGrad(NormRows, const T *, const T *, const float *, const T *, T *, float *);
+  template void rmsNormGrad(NormRows, const T *, const T *, const float *, const T *, T *,         \
+                            float *);                                                              \
+  template void rmsNormGradPlus(NormRows, const T *, const T *, const float *, const T *,          \
+                                const T *, T *, float *);                                          \
+  template void rmsNormGradSums(NormRows, const T *, const T *, const float *, const T *,          \
+                                const T *, T *, float *, float *);
 INSTANTIATE(float)
 INSTANTIATE(bf16)
 #undef INSTANTIATE

@@ -8,58 +8,151 @@
 #define FSDP_RUNTIME_LAUNCHES_OPTIMIZER_H
 
 #include "runtime/device/Work.h"
-#include "runtime/program/StepState.h"
-#include "runtime/program/Storage.h"
+#include "runtime/program/ShardUpdates.h"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <tuple>
+#include <type_traits>
 #include <utility>
 
 namespace fsdp::rt {
 
+/// The update of one shard in a launch.
+template <std::size_t N> struct ShardUpdate {
+  const Storage *storage;
+  ByteRange parameter, gradient;
+  std::array<ByteRange, N> states;
+};
+template <typename... States>
+ShardUpdate<sizeof...(States)> shard_update(const Storage &storage, ArenaSpan<float> parameter,
+                                            ArenaSpan<float> gradient, States... states) {
+  return {&storage, parameter.range(), gradient.range(), {{states.range()...}}};
+}
+
 namespace detail {
 
-template <std::size_t> using StateElement = float;
+/// The kernel of a launch of `updates` updates by a rule of `states` states.
+template <bool Scaled, std::size_t states, std::size_t updates, typename Kernel>
+struct UpdateKernel {
+  struct Part {
+    const Storage *storage;
+    int coordinate;
+  };
+  Part parts[updates];
+  const UpdateSetting *settings;
+  bool deferred;
+  Kernel kernel;
 
-template <typename Kernel, std::size_t... I>
-void launchUpdate(Context &c, int stream, ActionName name, const Storage &storage, bool deferred,
-                  Kernel kernel, ByteRange parameter, ByteRange gradient, const ByteRange *states,
-                  std::index_sequence<I...>) {
-  constexpr std::size_t count = sizeof...(I);
-  const ByteRange lr = states[count], scale = states[count + 1], ok = states[count + 2];
-  const ByteRange state = states[count + 3], firstBad = states[count + 4];
-  const ShardOf shard = {&storage, storage.communicator < 0 ? 0 : c.rankIn(storage.communicator),
-                         c.updateSettings};
-  const Writes<float, StateElement<I>..., std::int32_t> written{
-      {{parameter, states[I]..., firstBad}}};
+  /// The addresses that the launch reads and writes, in order, and the stream of a device.
+  template <typename... P> auto operator()(P... p) const {
+    constexpr std::size_t addresses = updates * (3 + 2 * states) + 5 + Scaled;
+    return perform(std::make_tuple(p...), std::make_index_sequence<addresses>(),
+                   std::make_index_sequence<sizeof...(P) - addresses>());
+  }
+
+private:
+  template <typename All, std::size_t... I, std::size_t... J>
+  auto perform(const All &p, std::index_sequence<I...>, std::index_sequence<J...>) const {
+    const void *all[] = {std::get<I>(p)...};
+    const auto floats = [&](std::size_t i) { return static_cast<const float *>(all[i]); };
+    constexpr std::size_t each = 2 + states, lr = updates * each, ok = lr + 1 + Scaled;
+    ShardUpdates<states + 1> group{};
+    group.count = updates;
+    for (std::size_t u = 0; u < updates; ++u) {
+      auto &shard = group.shards[u];
+      shard.shard = {parts[u].storage, parts[u].coordinate, settings};
+      shard.gradient = floats(u * each + 1);
+      shard.updated[0] = const_cast<float *>(floats(u * each));
+      for (std::size_t s = 0; s < states; ++s)
+        shard.updated[1 + s] = const_cast<float *>(floats(u * each + 2 + s));
+    }
+    group.lr = floats(lr);
+    group.scale = Scaled ? floats(lr + 1) : nullptr;
+    group.ok = static_cast<const bool *>(all[ok]);
+    group.state = static_cast<const StepState *>(all[ok + 1]);
+    group.firstBad = const_cast<std::int32_t *>(static_cast<const std::int32_t *>(all[ok + 2]));
+    group.deferred = deferred;
+    return FSDP_KERNEL_FUNCTION(perform_updates, performUpdates)(group, kernel,
+                                                                 std::get<sizeof...(I) + J>(p)...);
+  }
+};
+
+template <std::size_t> using UpdateFloat = float;
+
+template <typename Kernel, std::size_t states, std::size_t updates, std::size_t... R,
+          std::size_t... W>
+void launchUpdates(Context &c, int stream, ActionName name, bool deferred, Kernel kernel,
+                   ByteRange lr, ByteRange scale, ByteRange ok, ByteRange state, ByteRange firstBad,
+                   const std::array<ShardUpdate<states>, updates> &group, std::index_sequence<R...>,
+                   std::index_sequence<W...>) {
+  static_assert(updates <= limits::mostUpdates(states), "too many updates of a launch");
+  std::array<ByteRange, sizeof...(R)> read{};
+  Writes<UpdateFloat<W>..., std::int32_t> written{};
+  std::size_t r = 0, w = 0;
+  for (const ShardUpdate<states> &update : group) {
+    read[r++] = written.ranges[w++] = update.parameter;
+    read[r++] = update.gradient;
+    for (ByteRange of : update.states)
+      read[r++] = written.ranges[w++] = of;
+  }
+  written.ranges[w] = firstBad;
+  const auto part = [&](const ShardUpdate<states> &update) {
+    const int over = update.storage->communicator;
+    return std::make_pair(update.storage, over < 0 ? 0 : c.rankIn(over));
+  };
   const Work work{"optimizer_step"};
+  const auto enqueue = [&](auto scaled, const auto &reads) {
+    UpdateKernel<decltype(scaled)::value, states, updates, Kernel> all{
+        {}, c.updateSettings, deferred, kernel};
+    for (std::size_t u = 0; u < updates; ++u)
+      all.parts[u] = {part(group[u]).first, part(group[u]).second};
+    launch(c, stream, name, reads, written, all, work);
+  };
   if (scale.bytes == 0)
-    launch(c, stream, name,
-           Reads<float, float, StateElement<I>..., float, bool, StepState, std::int32_t>{
-               {{parameter, gradient, states[I]..., lr, ok, state, firstBad}}},
-           written, FSDP_KERNEL_FUNCTION(UpdateKernel, UpdateKernel) < false, count,
-           Kernel > {shard, deferred, kernel}, work);
+    enqueue(std::false_type(), Reads<UpdateFloat<R>..., float, bool, StepState, std::int32_t>{
+                                   {{read[R]..., lr, ok, state, firstBad}}});
   else
-    launch(c, stream, name,
-           Reads<float, float, StateElement<I>..., float, float, bool, StepState, std::int32_t>{
-               {{parameter, gradient, states[I]..., lr, scale, ok, state, firstBad}}},
-           written, FSDP_KERNEL_FUNCTION(UpdateKernel, UpdateKernel) < true, count,
-           Kernel > {shard, deferred, kernel}, work);
+    enqueue(std::true_type(), Reads<UpdateFloat<R>..., float, float, bool, StepState, std::int32_t>{
+                                  {{read[R]..., lr, scale, ok, state, firstBad}}});
 }
 
 } // namespace detail
 
-/// Applies the generated rule `kernel` to the shard of `storage`, in place. `deferred`: the step
-/// state has counted the update already. `slices` are the states, then lr, scale, ok, step state
-/// and first bad gradient. An update reads parameter, gradient, states, lr, [scale], ok, step
-/// state, first bad gradient, in this order, and writes parameter, states and first bad gradient.
+/// Applies the generated rule `kernel` to shards, in place: shard_update(storage, parameter,
+/// gradient, states...) each. `deferred`: the step state has counted the updates already. An empty
+/// `scale` means 1. A launch reads parameter, gradient and states of each shard, then lr, [scale],
+/// ok, step state and first bad gradient, in this order, and writes parameter and states of each,
+/// and first bad gradient.
+template <typename Kernel, std::size_t states, typename... More>
+void optimizer_steps(Context &c, int stream, ActionName name, bool deferred, Kernel kernel,
+                     ArenaSpan<float> lr, ArenaSpan<float> scale, ArenaSpan<bool> ok,
+                     ArenaSpan<StepState> state, ArenaSpan<std::int32_t> firstBad,
+                     ShardUpdate<states> first, More... more) {
+  constexpr std::size_t updates = 1 + sizeof...(More);
+  detail::launchUpdates(c, stream, name, deferred, kernel, lr.range(), scale.range(), ok.range(),
+                        state.range(), firstBad.range(),
+                        std::array<ShardUpdate<states>, updates>{{first, more...}},
+                        std::make_index_sequence<updates * (2 + states)>(),
+                        std::make_index_sequence<updates * (1 + states)>());
+}
+
+/// The same of one shard. `slices` are the states, then lr, scale, ok, step state and first bad
+/// gradient.
 template <typename Kernel, typename... Slices>
 void optimizer_step(Context &c, int stream, ActionName name, const Storage &storage, bool deferred,
                     Kernel kernel, ArenaSpan<float> parameter, ArenaSpan<float> gradient,
                     Slices... slices) {
+  constexpr std::size_t states = sizeof...(Slices) - 5;
   const ByteRange ranges[] = {slices.range()...};
-  detail::launchUpdate(c, stream, name, storage, deferred, kernel, parameter.range(),
-                       gradient.range(), ranges, std::make_index_sequence<sizeof...(Slices) - 5>());
+  ShardUpdate<states> update{&storage, parameter.range(), gradient.range(), {}};
+  for (std::size_t s = 0; s < states; ++s)
+    update.states[s] = ranges[s];
+  detail::launchUpdates(
+      c, stream, name, deferred, kernel, ranges[states], ranges[states + 1], ranges[states + 2],
+      ranges[states + 3], ranges[states + 4], std::array<ShardUpdate<states>, 1>{{update}},
+      std::make_index_sequence<2 + states>(), std::make_index_sequence<1 + states>());
 }
 
 } // namespace fsdp::rt

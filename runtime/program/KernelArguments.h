@@ -284,6 +284,11 @@ template <std::size_t N> struct Join {
   std::size_t sizes[N];
 };
 
+/// The elements of each of N tensors.
+template <std::size_t N> struct Counts {
+  std::size_t of[N];
+};
+
 /// Arguments of an update rule besides parameter, gradient and states. Plain, as it may be in
 /// shared memory.
 struct UpdateStep {

@@ -23,12 +23,19 @@ constexpr std::size_t kStepBufferBytes = 128; ///< of both, a multiple of 32
 /// An update rule has this many constants at most: the step state has room for them.
 constexpr std::size_t kMaxUpdateConstants = 4;
 
+/// Updates of one launch at most, by a rule of `states` states: the storages and addresses of each,
+/// read and written, then fit a slot of a stream (Stream.h).
+constexpr std::size_t mostUpdates(std::size_t states) { return 45 / (5 + 2 * states); }
+
 /// A launch hands a kernel that the compiler wrote this many addresses and masks at most: its
 /// closure then fits a slot of a stream (Stream.h).
 constexpr std::size_t kMaxKernelArguments = 12;
 
 /// The same of a concatenation, which also takes the size of each input.
 constexpr std::size_t kMaxConcatInputs = 24;
+
+/// Shards whose squares one launch adds up at most, which also takes the size of each.
+constexpr std::size_t kMaxSquaredShards = 24;
 
 /// The widest heads that the attention kernels of CUDA take (cuda/AttentionBlocks.h).
 constexpr std::uint32_t kMaxHeadWidth = 128;

@@ -108,7 +108,10 @@ def check(mesh, scratch, build):
     expect(f"{mesh}: gradients of norms", rows["compute", "layer_norm_grad"][:4:3], [str(2 * LAYERS + 1), str(ROWS // ranks)])
     expect(f"{mesh}: kernels of a gradient of a norm", int(rows["compute", "layer_norm_grad"][1]), 2 * (2 * LAYERS + 1))
     # The sums of the biases' gradients are two kernels where there are many rows for a block; those of two ranks are not.
-    expect(f"{mesh}: sums over rows in two kernels", ("compute", "sum over rows") in rows, ranks == 1)
+    expect(f"{mesh}: kernels of products and sums over their rows", rows["compute", "product, then a loop"][1], str(LAYERS * (3 if ranks == 1 else 2)))
+    # Other rows of gradients are added up by the gradients of norms on one rank, and by loops where ranks reduce them.
+    expect(f"{mesh}: sums over rows in two kernels", ("compute", "sum over rows") in rows, False)
+    expect(f"{mesh}: squares, updates", [rows["compute", work][0] for work in ("square_sum", "optimizer_step")], ["1" if ranks == 1 else "2", "1"])
     idle = [what for what, row in rows.items() if not row[2]]
     expect(f"{mesh}: launches without a call", idle, [])
     expect(f"{mesh}: the sum of the calls", sums[2], sum(int(row[2] or 0) for row in rows.values()))

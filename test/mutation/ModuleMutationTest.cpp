@@ -189,6 +189,7 @@ private:
                             "fsdp-partition",
                             "fsdp-chunk-loss{chunks=2}",
                             "fsdp.program(fsdp-join-all-reduces)",
+                            "fsdp.program(fsdp-join-kernels)",
                             "fsdp-defer-updates",
                             "fsdp.program(fsdp-fuse)",
                             "fsdp-schedule",

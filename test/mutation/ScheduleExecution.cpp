@@ -154,8 +154,9 @@ private:
       if (flag.begin < flag.end && falsehoods.count(contents[flag.buffer][flag.begin]))
         return;
     }
-    if (!updated.insert(launch.updates).second)
-      throw Violation{"'" + launch.name + "' updates '" + launch.updates + "' twice in a step"};
+    for (const std::string &storage : launch.updates)
+      if (!updated.insert(storage).second)
+        throw Violation{"'" + launch.name + "' updates '" + storage + "' twice in a step"};
   }
 
   Rank prepare(int number) {

@@ -42,8 +42,8 @@
 // CHECK: %[[W:.*]] = fsdp.launch "fc1.weight.grad einsum" on "compute" of "fc1" backward wait(%[[RH]]) ins({{.*}}) outs(%[[DW1]] :
 // CHECK: %[[B:.*]] = fsdp.launch "fc1.bias.grad reduce" on "compute" of "fc1" backward ins({{.*}}) outs(%[[DB1]] :
 // CHECK: fsdp.launch "fc1.grad reduce_scatter" on "reduce" of "fc1" backward wait(%[[B]]) ins(%[[FLAT]] :
-// The update is in place and reads the step state; its constant stands in its body.
-// CHECK: fsdp.launch "fc1.flat optimizer_step" on "compute" wait(%{{.*}}) ins(%[[P1]], %{{.*}}, %[[M1]], %{{.*}}, %{{.*}}) outs(%[[P1]], %[[M1]] : {{.*}}) step_state(%[[STATE]] :
+// The updates are in place, in one launch, and read the step state; their constant stands in its body.
+// CHECK: fsdp.launch "optimizer_step" on "compute" wait(%{{.*}}) ins(%[[P1]], %{{[^ ]*}}, %[[M1]], {{.*}}) outs(%[[P1]], %[[M1]], {{.*}}) step_state(%[[STATE]] :
 // CHECK: arith.constant dense<1.000000e+00> : tensor<f32>
 // CHECK: fsdp.optimizer_step
 // CHECK: fsdp.launch "advance" on "compute" ins({{.*}}) step_state(%[[STATE]]

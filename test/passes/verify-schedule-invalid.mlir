@@ -341,3 +341,43 @@ module attributes {fsdp.phase = "scheduled"} {
     }
   }
 }
+
+// -----
+
+// Updates of two storages by different rates.
+module attributes {fsdp.phase = "scheduled"} {
+  fsdp.mesh @mesh <["fsdp"=1]>
+  fsdp.param @w : tensor<16xf32> unit "w" init <constant, 0.0>
+  fsdp.storage @s : tensor<16xf32> flat over ["fsdp"] states [] members [#fsdp.member<@w at 0>]
+  fsdp.param @v : tensor<16xf32> unit "v" init <constant, 0.0>
+  fsdp.storage @t : tensor<16xf32> flat over ["fsdp"] states [] members [#fsdp.member<@v at 0>]
+  fsdp.program @all role {} {
+    %state = fsdp.buffer "step_state" persistent : !fsdp.buffer<tensor<16xi64>>
+    %w = fsdp.buffer "w" persistent holds @s "parameter" : !fsdp.buffer<tensor<16xf32>>
+    %v = fsdp.buffer "v" persistent holds @t "parameter" : !fsdp.buffer<tensor<16xf32>>
+    fsdp.segment @train train next [@train] {
+      %g = fsdp.buffer "g" : !fsdp.buffer<tensor<16xf32>>
+      %r = fsdp.buffer "r" : !fsdp.buffer<tensor<f32>>
+      %k = fsdp.buffer "k" : !fsdp.buffer<tensor<i1>>
+      %q = fsdp.buffer "q" : !fsdp.buffer<tensor<f32>>
+      %t = fsdp.launch "make" on "c" outs(%g, %r, %k, %q : !fsdp.buffer<tensor<16xf32>>, !fsdp.buffer<tensor<f32>>, !fsdp.buffer<tensor<i1>>, !fsdp.buffer<tensor<f32>>) {
+        %a = arith.constant dense<1.0> : tensor<16xf32>
+        %b = arith.constant dense<1.0> : tensor<f32>
+        %c = arith.constant dense<true> : tensor<i1>
+        fsdp.yield %a, %b, %c, %b : tensor<16xf32>, tensor<f32>, tensor<i1>, tensor<f32>
+      }
+      %u1 = fsdp.launch "updates" on "c" ins(%w, %v, %g, %r, %k, %q : !fsdp.buffer<tensor<16xf32>>, !fsdp.buffer<tensor<16xf32>>, !fsdp.buffer<tensor<16xf32>>, !fsdp.buffer<tensor<f32>>, !fsdp.buffer<tensor<i1>>, !fsdp.buffer<tensor<f32>>) outs(%w, %v : !fsdp.buffer<tensor<16xf32>>, !fsdp.buffer<tensor<16xf32>>) step_state(%state : !fsdp.buffer<tensor<16xi64>>) {
+      ^bb0(%p: tensor<16xf32>, %o: tensor<16xf32>, %d: tensor<16xf32>, %l: tensor<f32>, %i: tensor<i1>, %other: tensor<f32>):
+        // expected-note@below {{the first one is here}}
+        %m = fsdp.optimizer_step <sgd, lr = 0.1> @s %p, %d states() lr %l scale %l if %i : tensor<16xf32> states 0
+        // expected-error@below {{shares a launch with 'fsdp.optimizer_step'; use a separate launch for each update and for the advance}}
+        %n = fsdp.optimizer_step <sgd, lr = 0.1> @t %o, %d states() lr %other scale %l if %i : tensor<16xf32> states 0
+        fsdp.yield %m, %n : tensor<16xf32>, tensor<16xf32>
+      }
+      %e = fsdp.launch "advance" on "c" ins(%k : !fsdp.buffer<tensor<i1>>) step_state(%state : !fsdp.buffer<tensor<16xi64>>) {
+      ^bb0(%i: tensor<i1>):
+        fsdp.advance if %i
+      }
+    }
+  }
+}

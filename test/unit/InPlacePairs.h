@@ -24,8 +24,9 @@ using InPlacePair = std::tuple<std::string, unsigned, unsigned>;
 inline const std::set<InPlacePair> kKernelPairs = {
     {"nn.cross_entropy_grad", 0, 0}, {"nn.layer_norm", 0, 0},
     {"nn.layer_norm_grad", 0, 0},    {"nn.layer_norm_grad", 4, 0},
-    {"nn.rms_norm", 0, 0},           {"nn.rms_norm_grad", 0, 0},
-    {"nn.rms_norm_grad", 3, 0},      {"nn.rope", 0, 0},
+    {"nn.layer_norm_grad", 5, 0},    {"nn.rms_norm", 0, 0},
+    {"nn.rms_norm_grad", 0, 0},      {"nn.rms_norm_grad", 3, 0},
+    {"nn.rms_norm_grad", 4, 0},      {"nn.rope", 0, 0},
     {"nn.scan_sum", 0, 0},           {"nn.softmax", 0, 0},
     {"nn.write_rows", 0, 0},
 };

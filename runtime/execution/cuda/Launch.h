@@ -12,6 +12,7 @@
 #include "runtime/kernels/cuda/Kernels.h"
 #include "runtime/kernels/cuda/Matmul.h"
 #include "runtime/kernels/cuda/ProductEpilogue.h"
+#include "runtime/program/ShardUpdates.h"
 
 #include <cstring>
 #include <tuple>
@@ -214,30 +215,11 @@ void gemm(Context &c, int stream, ActionName name, const Gemm &product, Reads<In
     detail::launchBehindProduct(c, stream, name, read, written, *epilogue.rest);
 }
 
-/// The kernel that the launch of an update enqueues: `kernel(shard, deferred, parameter, gradient,
-/// states..., lr, scale, ok, state, firstBad, newParameter, newStates..., newFirstBad, stream)`.
-/// If the gradient is not scaled, `scale` is null.
-template <bool Scaled, std::size_t states, typename Kernel> struct UpdateKernel {
-  ShardOf shard;
-  bool deferred;
-  Kernel kernel;
-
-  template <typename... P> cudaError_t operator()(P... addresses) const {
-    if constexpr (Scaled)
-      return kernel(shard, deferred, addresses...);
-    else
-      return call(std::make_tuple(addresses...), std::make_index_sequence<3 + states>(),
-                  std::make_index_sequence<sizeof...(P) - 3 - states>());
-  }
-
-private:
-  template <typename Addresses, std::size_t... I, std::size_t... J>
-  cudaError_t call(const Addresses &all, std::index_sequence<I...>,
-                   std::index_sequence<J...>) const {
-    return kernel(shard, deferred, std::get<I>(all)..., static_cast<const float *>(nullptr),
-                  std::get<sizeof...(I) + J>(all)...);
-  }
-};
+/// Enqueues updates by the generated `rule`.
+template <int N, class Rule>
+cudaError_t perform_updates(const ShardUpdates<N> &updates, const Rule &rule, cudaStream_t stream) {
+  return rule(updates, stream);
+}
 
 } // namespace fsdp::rt
 

@@ -75,6 +75,38 @@ template <class T> cudaError_t pad(Part part, const T *piece, T *whole, cudaStre
   return device::pad(part, sizeof(T), piece, whole, stream);
 }
 
+/// Tensors whose squares are added up.
+struct SquaredShards {
+  static constexpr int kMax = limits::kMaxSquaredShards;
+  int count = 0;
+  std::size_t counts[kMax];
+  const float *values[kMax];
+};
+namespace device {
+cudaError_t square_sums(const SquaredShards &shards, double *sum, WorkStream stream);
+}
+/// square_sums(counts, values..., sum, stream)
+template <std::size_t N, class... Rest>
+cudaError_t square_sums(const Counts<N> &counts, Rest... rest) {
+  static_assert(sizeof...(Rest) == N + 2 && N <= limits::kMaxSquaredShards,
+                "the tensors, the result and a stream");
+  SquaredShards shards;
+  double *sum = nullptr;
+  WorkStream on{};
+  const auto visit = [&](auto operand) {
+    if constexpr (std::is_convertible_v<decltype(operand), const float *>) {
+      shards.counts[shards.count] = counts.of[shards.count];
+      shards.values[shards.count++] = operand;
+    } else if constexpr (std::is_convertible_v<decltype(operand), double *>) {
+      sum = operand;
+    } else {
+      on = operand;
+    }
+  };
+  (visit(rest), ...);
+  return device::square_sums(shards, sum, on);
+}
+
 /// concat(join, input..., joined, stream): one after another in each of `outer` runs of `joined`.
 template <std::size_t N, class... Rest> cudaError_t concat(const Join<N> &join, Rest... rest) {
   static_assert(sizeof...(Rest) == N + 2, "the inputs, the result and a stream");

@@ -2,8 +2,8 @@
 //
 // Floors (s: bytes of an element, n: elements): 2 s n for the forward kernels, which read and write
 // a row once; for bf16 rows of 768 that is 21 us for 32768 rows at 4.8 TB/s. 3 s n for the
-// gradients, which read x and dY and write dX once, plus the partial sums of scale and bias: 8
-// bytes a column for each stripe, written and read once.
+// gradients, which read x and dY and write dX once, 4 s n with a residual, plus the partial sums of
+// scale and bias, and those of dX: 4 bytes a column of each for each stripe, written and read once.
 //
 // A pack of 16 bytes is summed in float, packs in double. The gradients of scale and bias take two
 // stages, both in a fixed order: each block sums a stripe of rows in float, then all stripes are
@@ -22,14 +22,22 @@ using namespace device;
 
 /// Threads that a gradient may have for a row it holds in registers.
 constexpr unsigned kGradThreads = 512;
-/// Of each multiprocessor, so that some load while others compute: 64 registers are left to each.
-constexpr unsigned kResidentThreads = 1024;
+/// What a gradient adds up over rows: the terms of scale, those of bias, and its own numbers before
+/// they are rounded.
+constexpr int sumsOf(bool layer, bool adds) { return 1 + layer + adds; }
 
-/// Blocks of `threads` of a gradient's first stage: those that an H200 has at a time, up to eight
-/// on each of its 132 multiprocessors.
-constexpr std::size_t stripesOf(std::size_t rows, unsigned threads) {
-  const std::size_t resident = kResidentThreads / threads,
-                    most = 132 * (resident < 8 ? resident : 8);
+/// Threads on each multiprocessor, so that some load while others compute: 64 registers are left to
+/// each, or 128 where sums and a residual of N * kHeld columns take more.
+constexpr unsigned residentThreads(int columns, int held, bool layer, bool plus, bool adds) {
+  const int kept = columns * sumsOf(layer, adds) + (plus && held > 1 ? columns / held : 0);
+  return kept > 16 ? 512 : 1024;
+}
+
+/// Blocks of `threads` of a gradient's first stage: those that an H200 has at a time where
+/// `resident` threads fit on each of its 132 multiprocessors, up to eight on each.
+constexpr std::size_t stripesOf(std::size_t rows, unsigned threads, unsigned resident) {
+  const std::size_t blocks = resident < threads ? 1 : resident / threads,
+                    most = 132 * (blocks < 8 ? blocks : 8);
   return rows < most ? rows : most;
 }
 
@@ -88,9 +96,9 @@ template <class T> struct NormGrad {
   NormRows shape;
   const T *x, *scale;
   const float *mean, *rstd;
-  const T *dY;
+  const T *dY, *residual; ///< residual null: none
   T *dX;
-  float *partial; ///< [stripe][scale, bias][width]
+  float *partial; ///< [stripe][scale, bias, dX][width]
   bool alignedWeights;
 };
 
@@ -105,11 +113,10 @@ __device__ inline Stripe stripeOf(std::size_t rows) {
 
 /// kRows rows at a time, whose loads are in flight together. A thread owns columns, whose sums over
 /// the stripe stay in registers.
-template <class T, int N, int kHeld, int kRows, bool kLayer>
-__global__ void __launch_bounds__(kGradThreads, N * kHeld * (kLayer ? 2 : 1) > 16
-                                                    ? 1 // the sums alone are 32 registers
-                                                    : kResidentThreads / kGradThreads)
-    normGradHeld(NormGrad<T> at) {
+template <class T, int N, int kHeld, int kRows, bool kLayer, bool kPlus, bool kAdds>
+__global__ void __launch_bounds__(kGradThreads,
+                                  residentThreads(N *kHeld, kHeld, kLayer, kPlus, kAdds) /
+                                      kGradThreads) normGradHeld(NormGrad<T> at) {
   constexpr int kSums = kLayer ? 2 * kRows : kRows; // over rows: of dY to x, and of dY
   __shared__ double scratch[2][kGradThreads / kWarp][kSums];
   const std::size_t width = at.shape.width;
@@ -117,7 +124,7 @@ __global__ void __launch_bounds__(kGradThreads, N * kHeld * (kLayer ? 2 : 1) > 1
   const double inverse = 1 / double(width);
   const Stripe stripe = stripeOf(at.shape.rows);
   Packed<T, N> factor[kHeld];
-  float scaleSums[kHeld][N] = {}, biasSums[kHeld][N] = {};
+  float scaleSums[kHeld][N] = {}, biasSums[kHeld][N] = {}, rowSums[kHeld][N] = {};
 #pragma unroll
   for (int p = 0; p < kHeld; ++p)
     if (const std::size_t column = (p * blockDim.x + threadIdx.x) * N; column < width) {
@@ -128,7 +135,7 @@ __global__ void __launch_bounds__(kGradThreads, N * kHeld * (kLayer ? 2 : 1) > 1
 
   unsigned turn = 0;
   for (std::size_t first = stripe.first; first < stripe.last; first += kRows, turn ^= 1) {
-    Packed<T, N> x[kRows][kHeld], dY[kRows][kHeld];
+    Packed<T, N> x[kRows][kHeld], dY[kRows][kHeld], residual[kRows][kHeld];
     float m[kRows], s[kRows];
     bool mine[kRows][kHeld];
 #pragma unroll
@@ -144,6 +151,8 @@ __global__ void __launch_bounds__(kGradThreads, N * kHeld * (kLayer ? 2 : 1) > 1
         if (mine[q][p]) {
           x[q][p] = Packed<T, N>::load(at.x + r * width + column);
           dY[q][p] = Packed<T, N>::load(at.dY + r * width + column);
+          if constexpr (kPlus)
+            residual[q][p] = Packed<T, N>::load(at.residual + r * width + column);
         }
       }
     }
@@ -189,14 +198,19 @@ __global__ void __launch_bounds__(kGradThreads, N * kHeld * (kLayer ? 2 : 1) > 1
         if (mine[q][p]) {
           float out[N];
 #pragma unroll
-          for (int i = 0; i < N; ++i)
+          for (int i = 0; i < N; ++i) {
             out[i] = fmaf((m[q] - x[q][p].get(i)) * s[q], b,
                           fmaf(dY[q][p].get(i) * factor[p].get(i), s[q], -a));
+            if constexpr (kPlus)
+              out[i] += residual[q][p].get(i);
+            if constexpr (kAdds)
+              rowSums[p][i] += out[i];
+          }
           storeFloats(out, at.dX + (first + q) * width + (p * blockDim.x + threadIdx.x) * N);
         }
     }
   }
-  float *partial = at.partial + blockIdx.x * width * (kLayer ? 2 : 1);
+  float *partial = at.partial + blockIdx.x * width * sumsOf(kLayer, kAdds);
 #pragma unroll
   for (int p = 0; p < kHeld; ++p)
     if (const std::size_t column = (p * blockDim.x + threadIdx.x) * N; column < width)
@@ -205,21 +219,25 @@ __global__ void __launch_bounds__(kGradThreads, N * kHeld * (kLayer ? 2 : 1) > 1
         partial[column + i] = scaleSums[p][i];
         if constexpr (kLayer)
           partial[width + column + i] = biasSums[p][i];
+        if constexpr (kAdds)
+          partial[sumsOf(kLayer, false) * width + column + i] = rowSums[p][i];
       }
 }
 
 /// Any width and alignment: one element an access, the row is read twice, sums over the stripe are
 /// in the workspace.
-template <class T, bool kLayer>
+template <class T, bool kLayer, bool kPlus, bool kAdds>
 __global__ void __launch_bounds__(1024) normGradAny(NormGrad<T> at) {
   __shared__ double scratch[2 * kMaxWarps];
   const std::size_t width = at.shape.width;
-  float *scaleSums = at.partial + blockIdx.x * width * (kLayer ? 2 : 1);
-  float *biasSums = scaleSums + width;
+  float *scaleSums = at.partial + blockIdx.x * width * sumsOf(kLayer, kAdds);
+  float *biasSums = scaleSums + width, *rowSums = scaleSums + width * sumsOf(kLayer, false);
   for (std::size_t j = threadIdx.x; j < width; j += blockDim.x) {
     scaleSums[j] = 0;
     if constexpr (kLayer)
       biasSums[j] = 0;
+    if constexpr (kAdds)
+      rowSums[j] = 0;
   }
   const Stripe stripe = stripeOf(at.shape.rows);
   for (std::size_t r = stripe.first; r < stripe.last; ++r) {
@@ -240,18 +258,26 @@ __global__ void __launch_bounds__(1024) normGradAny(NormGrad<T> at) {
     const auto b = static_cast<float>(sums[1] / double(width));
     for (std::size_t j = threadIdx.x; j < width; j += blockDim.x) {
       const float normalized = (toFloat(x[j]) - m) * s;
-      at.dX[r * width + j] =
-          fromFloat<T>(s * (toFloat(dY[j]) * toFloat(at.scale[j]) - a - normalized * b));
+      float out = s * (toFloat(dY[j]) * toFloat(at.scale[j]) - a - normalized * b);
+      if constexpr (kPlus)
+        out += toFloat(at.residual[r * width + j]);
+      if constexpr (kAdds)
+        rowSums[j] += out;
+      at.dX[r * width + j] = fromFloat<T>(out);
     }
   }
 }
 
-/// The second stage: columns [0, width) of the sums into `scale`, those after it into `bias`. A
-/// block takes 32 columns; each of its warps sums every 32nd stripe.
+/// Where the sums of `width` columns each go, in the order of their places in a stripe.
+struct SummedColumns {
+  float *of[3];
+};
+
+/// The second stage. A block takes 32 columns; each of its warps sums every 32nd stripe.
 constexpr unsigned kSumWarps = 32;
 __global__ void __launch_bounds__(kSumWarps *kWarp)
     sumStripes(std::size_t stripes, std::size_t columns, std::size_t width, const float *partial,
-               float *scale, float *bias) {
+               SummedColumns results) {
   __shared__ double sums[kSumWarps][kWarp];
   const unsigned lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
   const std::size_t column = blockIdx.x * std::size_t(kWarp) + lane;
@@ -268,9 +294,11 @@ __global__ void __launch_bounds__(kSumWarps *kWarp)
   for (unsigned w = 1; w < kSumWarps; ++w)
     sum += sums[w][lane];
   if (column < width)
-    scale[column] = static_cast<float>(sum);
+    results.of[0][column] = static_cast<float>(sum);
+  else if (column < 2 * width)
+    results.of[1][column - width] = static_cast<float>(sum);
   else
-    bias[column - width] = static_cast<float>(sum);
+    results.of[2][column - 2 * width] = static_cast<float>(sum);
 }
 
 template <bool kLayer, class T>
@@ -287,28 +315,48 @@ cudaError_t launchForward(NormRows shape, const T *x, const T *scale, const T *b
                       shape, !held || aligned16(scale, bias), x, scale, bias, y, mean, rstd);
 }
 
-template <bool kLayer, class T>
-cudaError_t launchGrad(NormGrad<T> at, float *dScale, float *dBias, WorkStream stream) {
-  const std::size_t width = at.shape.width, columns = width * (kLayer ? 2 : 1);
+template <bool kLayer, bool kPlus, bool kAdds, class T>
+cudaError_t launchGrad(NormGrad<T> at, SummedColumns results, WorkStream stream) {
+  const std::size_t width = at.shape.width, columns = width * sumsOf(kLayer, kAdds);
   at.alignedWeights = aligned16(at.scale);
   constexpr int N = kPack<T>;
-  const bool vectors = width % N == 0 && aligned16(at.x, at.dY, at.dX);
+  const bool vectors =
+      width % N == 0 && aligned16(at.x, at.dY, at.dX) && (!kPlus || aligned16(at.residual));
   const RowPlan one = rowPlan(width, N, 1, kGradThreads), two = rowPlan(width, N, 2, kGradThreads);
   const bool held = vectors && (one.fits || two.fits);
   noteVectors(held);
   const unsigned threads = !held      ? rowPlan(width, 1, 1, 1024).threads
                            : one.fits ? one.threads
                                       : two.threads;
-  const std::size_t stripes = stripesOf(at.shape.rows, threads);
+  const unsigned resident = !held      ? 1024
+                            : one.fits ? residentThreads(N, 1, kLayer, kPlus, kAdds)
+                                       : residentThreads(2 * N, 2, kLayer, kPlus, kAdds);
+  const std::size_t stripes = stripesOf(at.shape.rows, threads, resident);
   if (cudaError_t status = stream.workspace->reserve(stripes * columns * sizeof(float), at.partial))
     return status;
-  auto *kernel = !held      ? normGradAny<T, kLayer>
-                 : one.fits ? normGradHeld<T, N, 1, 2, kLayer>
-                            : normGradHeld<T, N, 2, 1, kLayer>;
+  auto *kernel = !held      ? normGradAny<T, kLayer, kPlus, kAdds>
+                 : one.fits ? normGradHeld<T, N, 1, 2, kLayer, kPlus, kAdds>
+                            : normGradHeld<T, N, 2, 1, kLayer, kPlus, kAdds>;
   if (cudaError_t status = launchKernel(kernel, dim3(stripes), threads, 0, stream, at))
     return status;
   return launchKernel(sumStripes, dim3(ceilDiv(columns, std::size_t(kWarp))), kSumWarps * kWarp, 0,
-                      stream, stripes, columns, width, at.partial, dScale, dBias);
+                      stream, stripes, columns, width, at.partial, results);
+}
+
+/// Those of a layer norm, then of an RMS norm.
+template <bool kPlus, bool kAdds, class T>
+cudaError_t layerGrad(NormRows shape, const T *x, const T *scale, const float *mean,
+                      const float *rstd, const T *dY, const T *residual, T *dX,
+                      SummedColumns results, WorkStream stream) {
+  return launchGrad<true, kPlus, kAdds>(
+      NormGrad<T>{shape, x, scale, mean, rstd, dY, residual, dX, nullptr, false}, results, stream);
+}
+template <bool kPlus, bool kAdds, class T>
+cudaError_t rmsGrad(NormRows shape, const T *x, const T *scale, const float *rstd, const T *dY,
+                    const T *residual, T *dX, SummedColumns results, WorkStream stream) {
+  return launchGrad<false, kPlus, kAdds>(
+      NormGrad<T>{shape, x, scale, nullptr, rstd, dY, residual, dX, nullptr, false}, results,
+      stream);
 }
 
 } // namespace
@@ -321,8 +369,20 @@ cudaError_t launchGrad(NormGrad<T> at, float *dScale, float *dBias, WorkStream s
   cudaError_t layer_norm_grad(NormRows shape, const T *x, const T *scale, const float *mean,       \
                               const float *rstd, const T *dY, T *dX, float *dScale, float *dBias,  \
                               WorkStream stream) {                                                 \
-    return launchGrad<true>(NormGrad<T>{shape, x, scale, mean, rstd, dY, dX, nullptr, false},      \
-                            dScale, dBias, stream);                                                \
+    return layerGrad<false, false, T>(shape, x, scale, mean, rstd, dY, nullptr, dX,                \
+                                      {{dScale, dBias}}, stream);                                  \
+  }                                                                                                \
+  cudaError_t layer_norm_grad(NormRows shape, const T *x, const T *scale, const float *mean,       \
+                              const float *rstd, const T *dY, const T *residual, T *dX,            \
+                              float *dScale, float *dBias, WorkStream stream) {                    \
+    return layerGrad<true, false>(shape, x, scale, mean, rstd, dY, residual, dX,                   \
+                                  {{dScale, dBias}}, stream);                                      \
+  }                                                                                                \
+  cudaError_t layer_norm_grad(NormRows shape, const T *x, const T *scale, const float *mean,       \
+                              const float *rstd, const T *dY, const T *residual, T *dX,            \
+                              float *dScale, float *dBias, float *sums, WorkStream stream) {       \
+    return layerGrad<true, true>(shape, x, scale, mean, rstd, dY, residual, dX,                    \
+                                 {{dScale, dBias, sums}}, stream);                                 \
   }                                                                                                \
   cudaError_t rms_norm(NormRows shape, const T *x, const T *scale, T *y, float *rstd,              \
                        cudaStream_t stream) {                                                      \
@@ -331,8 +391,17 @@ cudaError_t launchGrad(NormGrad<T> at, float *dScale, float *dBias, WorkStream s
   }                                                                                                \
   cudaError_t rms_norm_grad(NormRows shape, const T *x, const T *scale, const float *rstd,         \
                             const T *dY, T *dX, float *dScale, WorkStream stream) {                \
-    return launchGrad<false>(NormGrad<T>{shape, x, scale, nullptr, rstd, dY, dX, nullptr, false},  \
-                             dScale, nullptr, stream);                                             \
+    return rmsGrad<false, false, T>(shape, x, scale, rstd, dY, nullptr, dX, {{dScale}}, stream);   \
+  }                                                                                                \
+  cudaError_t rms_norm_grad(NormRows shape, const T *x, const T *scale, const float *rstd,         \
+                            const T *dY, const T *residual, T *dX, float *dScale,                  \
+                            WorkStream stream) {                                                   \
+    return rmsGrad<true, false>(shape, x, scale, rstd, dY, residual, dX, {{dScale}}, stream);      \
+  }                                                                                                \
+  cudaError_t rms_norm_grad(NormRows shape, const T *x, const T *scale, const float *rstd,         \
+                            const T *dY, const T *residual, T *dX, float *dScale, float *sums,     \
+                            WorkStream stream) {                                                   \
+    return rmsGrad<true, true>(shape, x, scale, rstd, dY, residual, dX, {{dScale, sums}}, stream); \
   }
 INSTANTIATE(float)
 INSTANTIATE(bf16)

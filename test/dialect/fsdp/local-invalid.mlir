@@ -340,3 +340,24 @@ fsdp.storage @u : tensor<4xf32> flat over ["fsdp"] states [] members [#fsdp.memb
 fsdp.storage @v : tensor<8xf32> replicated over [] states [] members [#fsdp.member<@w at 0>]
 fsdp.program @p role {} {
 }
+
+// -----
+
+// square_sum C1: 1 to 24 shards.
+
+fsdp.program @p role {} {
+  fsdp.segment @s train next [@s] {
+    // expected-error @below {{has 0 shards, expected 1 to 24; add up the results of several}}
+    %n = "fsdp.square_sum"() : () -> tensor<f64>
+  }
+}
+
+// -----
+
+fsdp.program @p role {} {
+  fsdp.segment @s train next [@s] {
+    %g = arith.constant dense<1.0> : tensor<8xf32>
+    // expected-error @below {{has 25 shards, expected 1 to 24; add up the results of several}}
+    %n = fsdp.square_sum %g, %g, %g, %g, %g, %g, %g, %g, %g, %g, %g, %g, %g, %g, %g, %g, %g, %g, %g, %g, %g, %g, %g, %g, %g : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
+  }
+}

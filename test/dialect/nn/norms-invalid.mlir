@@ -102,3 +102,51 @@ func.func @rms_norm_c4_wide(%x: tensor<8x32xbf16>, %s: tensor<32xbf16>) {
   %0:2 = nn.rms_norm %x, %s eps 1.0e-06 : tensor<8x32xbf16>, tensor<32xbf16> -> tensor<8xbf16>
   return
 }
+
+// -----
+
+func.func @layer_norm_grad_c5(%x: tensor<8x32xf32>, %s: tensor<32xf32>, %m: tensor<8xf32>) {
+  // expected-error @below {{'residual' has type 'tensor<32xf32>', expected 'tensor<8x32xf32>' as 'x'}}
+  %0:3 = nn.layer_norm_grad %x, %s, %m, %m, %x plus %s : tensor<8x32xf32>, tensor<32xf32>, tensor<8xf32> plus tensor<32xf32>
+  return
+}
+
+// -----
+
+func.func @layer_norm_grad_c6(%x: tensor<8x32xf32>, %s: tensor<32xf32>, %m: tensor<8xf32>) {
+  // expected-error @below {{'sums' has type 'tensor<8xf32>', expected 'tensor<32xf32>' as 'd_scale'}}
+  %0:4 = nn.layer_norm_grad %x, %s, %m, %m, %x plus %x : tensor<8x32xf32>, tensor<32xf32>, tensor<8xf32> plus tensor<8x32xf32> sums tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @layer_norm_grad_c6_alone(%x: tensor<8x32xf32>, %s: tensor<32xf32>, %m: tensor<8xf32>) {
+  // expected-error @below {{has 'sums' without a 'residual'; add up the rows of 'd_x' by 'nn.reduce'}}
+  %0:4 = nn.layer_norm_grad %x, %s, %m, %m, %x : tensor<8x32xf32>, tensor<32xf32>, tensor<8xf32> sums tensor<32xf32>
+  return
+}
+
+// -----
+
+func.func @rms_norm_grad_c5(%x: tensor<8x32xf32>, %s: tensor<32xf32>, %m: tensor<8xf32>) {
+  // expected-error @below {{'residual' has type 'tensor<32xf32>', expected 'tensor<8x32xf32>' as 'x'}}
+  %0:2 = nn.rms_norm_grad %x, %s, %m, %x plus %s : tensor<8x32xf32>, tensor<32xf32>, tensor<8xf32> plus tensor<32xf32>
+  return
+}
+
+// -----
+
+func.func @rms_norm_grad_c6(%x: tensor<8x32xf32>, %s: tensor<32xf32>, %m: tensor<8xf32>) {
+  // expected-error @below {{'sums' has type 'tensor<8xf32>', expected 'tensor<32xf32>' as 'd_scale'}}
+  %0:3 = nn.rms_norm_grad %x, %s, %m, %x plus %x : tensor<8x32xf32>, tensor<32xf32>, tensor<8xf32> plus tensor<8x32xf32> sums tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @rms_norm_grad_c6_alone(%x: tensor<8x32xf32>, %s: tensor<32xf32>, %m: tensor<8xf32>) {
+  // expected-error @below {{has 'sums' without a 'residual'; add up the rows of 'd_x' by 'nn.reduce'}}
+  %0:3 = nn.rms_norm_grad %x, %s, %m, %x : tensor<8x32xf32>, tensor<32xf32>, tensor<8xf32> sums tensor<32xf32>
+  return
+}

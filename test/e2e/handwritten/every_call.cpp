@@ -77,8 +77,12 @@ void step(Context &c) {
   const NormRows norm{2, 2, 1e-5};
   layer_norm(c, 0, "layer_norm", norm, p, g, m, v, lr, scale);
   layer_norm_grad(c, 0, "layer_norm_grad", norm, p, g, lr, scale, m, v, g, m);
+  layer_norm_grad(c, 0, "layer_norm_grad with a residual", norm, p, g, lr, scale, m, v, v, g, m);
+  layer_norm_grad(c, 0, "layer_norm_grad with sums", norm, p, g, lr, scale, m, v, v, g, m, p);
   rms_norm(c, 0, "rms_norm", norm, p, g, v, scale);
   rms_norm_grad(c, 0, "rms_norm_grad", norm, p, g, scale, m, v, g);
+  rms_norm_grad(c, 0, "rms_norm_grad with a residual", norm, p, g, scale, m, v, v, g);
+  rms_norm_grad(c, 0, "rms_norm_grad with sums", norm, p, g, scale, m, v, v, g, m);
   softmax(c, 0, "softmax", SoftmaxRows{2, 2}, p, g);
   embedding(c, 0, "embedding", EmbeddingShape{2, 2, 2}, p, label, g);
   embedding_grad(c, 0, "embedding_grad", EmbeddingShape{2, 2, 2}, wide_label, g, p);
@@ -123,6 +127,7 @@ void step(Context &c) {
   pad(c, 0, "pad", Part{1, 4, 0, 4}, p, g);
   concat(c, 0, "concat", Join<2>{1, {1, 1}}, lr, scale, m);
   square_sum(c, 0, "square_sum", 4, g, sum);
+  square_sums(c, 0, "square_sums", Counts<2>{{4, 4}}, g, m, sum);
   learning_rate(c, 0, "learning_rate", state, lr);
   clip_scale(c, 0, "clip_scale", state, lr, scale);
   acceptable(c, 0, "acceptable", state, lr, scale, ok);
@@ -138,6 +143,10 @@ void step(Context &c) {
                  badGradient(state));
   optimizer_step(c, 0, "adamw scaled", unit, true, rule, p, g, m, v, lr, scale, ok, state,
                  deferredBadGradient(state));
+  optimizer_steps(c, 0, "adam of two", false, rule, lr, noScale, ok, state, badGradient(state),
+                  shard_update(unit, p, g, m), shard_update(unit, v, g, m));
+  optimizer_steps(c, 0, "sgd of two, scaled", true, rule, lr, scale, ok, state,
+                  deferredBadGradient(state), shard_update(unit, p, g), shard_update(unit, v, m));
   output(c, 0, "output", 0, lr);
   output(c, 0, "output sum", 0, sum, sum);
   sample_count(c, 0, "sample_count", state, wide_label);

@@ -143,6 +143,32 @@ TYPED_TEST(InPlaceKernels, GradientsOfNorms) {
       this->expectFloats(op, layer ? 4 : 3, overDY, apart);
       EXPECT_EQ(sums[1], sums[0]);
       EXPECT_EQ(sums[2], sums[0]);
+      const Floats added = normal(n, this->random);
+      Floats all[4];
+      const auto joined = [&](Device<T> &x, Device<T> &dY, Device<T> &residual, Device<T> &dX,
+                              Floats &left) {
+        Device<float> dScale(e.width), dBias(Floats(e.width)), rows(e.width);
+        OK(layer ? layer_norm_grad(shape, x, scale, mean, rstd, dY, residual, dX, dScale, dBias,
+                                   rows, this->stream)
+                 : rms_norm_grad(shape, x, scale, rstd, dY, residual, dX, dScale, rows,
+                                 this->stream));
+        left = dScale.floats();
+        for (Device<float> *more : {&dBias, &rows}) {
+          const Floats values = more->floats();
+          left.insert(left.end(), values.begin(), values.end());
+        }
+      };
+      Device<T> kept(x, e.offset), keptDY(dY, e.offset), residual(added, e.offset),
+          overResidual(added, e.offset), x2(x, e.offset), dY2(dY, e.offset);
+      joined(kept, keptDY, residual, apart, all[0]);
+      joined(x2, keptDY, residual, x2, all[1]);
+      this->expectFloats(op, 0, x2, apart);
+      joined(kept, dY2, residual, dY2, all[2]);
+      this->expectFloats(op, layer ? 4 : 3, dY2, apart);
+      joined(kept, keptDY, overResidual, overResidual, all[3]);
+      for (int i = 1; i < 4; ++i)
+        EXPECT_EQ(all[i], all[0]) << i;
+      this->expectFloats(op, layer ? 5 : 4, overResidual, apart);
     }
   }
 }

@@ -72,6 +72,77 @@ TYPED_TEST(RowKernels, RmsNormIsTheCpus) {
   }
 }
 
+/// In f32 `sums` are those of `gradient`, rounded already, and `residual`, bit for bit. Of bf16
+/// only that rounding may be between them.
+template <class T>
+void expectRoundedOnce(const Floats &sums, const Floats &gradient, const Floats &residual) {
+  constexpr float kHalf = 1.0f / 256; // of the last digit of bf16, relative to the number
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    const float apart = gradient[i] + residual[i];
+    const float tolerance = kHalf * std::abs(gradient[i]) + kHalf * std::abs(apart);
+    if (std::is_same_v<T, float>)
+      ASSERT_EQ(sums[i], apart) << "element " << i;
+    else
+      ASSERT_NEAR(sums[i], apart, tolerance) << "element " << i;
+  }
+}
+
+/// Widths and addresses of kExtents, and stripes of several rows.
+TYPED_TEST(RowKernels, GradientsWithResidualsAreTheCpus) {
+  using T = TypeParam;
+  std::vector<Extent> extents(std::begin(kExtents), std::end(kExtents));
+  extents.push_back({1100, 40, 0});
+  extents.push_back({1100, 33, 0});
+  for (const Extent &e : extents) {
+    SCOPED_TRACE(::testing::Message() << e.rows << " x " << e.width << " + " << e.offset);
+    const NormRows shape{e.rows, e.width, 1e-5};
+    const std::size_t n = e.rows * e.width;
+    const Floats x = rounded<T>(normal(n, this->random)), dY = rounded<T>(normal(n, this->random)),
+                 scale = rounded<T>(normal(e.width, this->random, 1)), bias(e.width),
+                 residual = rounded<T>(normal(n, this->random));
+    Floats y(n), mean(e.rows), rstd(e.rows), dX(n), dScale(e.width), dBias(e.width), sums(e.width);
+    kernels::layerNorm(shape, x.data(), scale.data(), bias.data(), y.data(), mean.data(),
+                       rstd.data());
+    kernels::layerNormGradSums(shape, x.data(), scale.data(), mean.data(), rstd.data(), dY.data(),
+                               residual.data(), dX.data(), dScale.data(), dBias.data(),
+                               sums.data());
+    Device<T> x_(x, e.offset), scale_(scale), dY_(dY, e.offset), residual_(residual, e.offset),
+        plus_(n, e.offset), joined_(n, e.offset);
+    Device<float> mean_(mean), rstd_(rstd), dScale_(e.width), dBias_(e.width), sums_(e.width);
+    OK(layer_norm_grad(shape, x_, scale_, mean_, rstd_, dY_, residual_, plus_, dScale_, dBias_,
+                       this->stream));
+    expectClose<T>(plus_.floats(), dX, "dX of a layer norm");
+    expectClose<float>(dScale_.floats(), dScale, "dScale");
+    Device<T> alone_(n, e.offset);
+    Device<float> alone2_(e.width), alone3_(e.width);
+    OK(layer_norm_grad(shape, x_, scale_, mean_, rstd_, dY_, alone_, alone2_, alone3_,
+                       this->stream));
+    expectRoundedOnce<T>(plus_.floats(), alone_.floats(), residual);
+    expectClose<float>(dBias_.floats(), dBias, "dBias");
+    Device<float> dScale2_(e.width), dBias2_(e.width);
+    OK(layer_norm_grad(shape, x_, scale_, mean_, rstd_, dY_, residual_, joined_, dScale2_, dBias2_,
+                       sums_, this->stream));
+    EXPECT_EQ(joined_.floats(), plus_.floats());
+    EXPECT_EQ(dScale2_.floats(), dScale_.floats());
+    EXPECT_EQ(dBias2_.floats(), dBias_.floats());
+    expectClose<float>(sums_.floats(), sums, "sums of a layer norm");
+    kernels::rmsNorm(shape, x.data(), scale.data(), y.data(), rstd.data());
+    kernels::rmsNormGradSums(shape, x.data(), scale.data(), rstd.data(), dY.data(), residual.data(),
+                             dX.data(), dScale.data(), sums.data());
+    Device<float> ofRms(rstd);
+    OK(rms_norm_grad(shape, x_, scale_, ofRms, dY_, residual_, plus_, dScale_, this->stream));
+    expectClose<T>(plus_.floats(), dX, "dX of an RMS norm");
+    OK(rms_norm_grad(shape, x_, scale_, ofRms, dY_, alone_, alone2_, this->stream));
+    expectRoundedOnce<T>(plus_.floats(), alone_.floats(), residual);
+    expectClose<float>(dScale_.floats(), dScale, "dScale of an RMS norm");
+    OK(rms_norm_grad(shape, x_, scale_, ofRms, dY_, residual_, joined_, dScale2_, sums_,
+                     this->stream));
+    EXPECT_EQ(joined_.floats(), plus_.floats());
+    EXPECT_EQ(dScale2_.floats(), dScale_.floats());
+    expectClose<float>(sums_.floats(), sums, "sums of an RMS norm");
+  }
+}
+
 TYPED_TEST(RowKernels, SumsOverManyRowsStayCloseAndAreTheSameBits) {
   using T = TypeParam;
   // Stripes of two rows, one warp a row; of five or six, of several warps.

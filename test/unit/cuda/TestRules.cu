@@ -38,18 +38,12 @@ struct Average {
 
 } // namespace
 
-cudaError_t descend(ShardOf shard, bool deferred, const float *gradient, const float *lr,
-                    const float *scale, const bool *ok, const StepState *state, float *parameter,
-                    std::int32_t *firstBad, cudaStream_t stream) {
-  return device::update<Descend>(shard, {gradient, lr, scale, ok, state, firstBad, deferred},
-                                 device::Updated<1>{{parameter}}, stream);
+cudaError_t descend(const ShardUpdates<1> &updates, cudaStream_t stream) {
+  return device::update<Descend>(updates, stream);
 }
 
-cudaError_t average(ShardOf shard, bool deferred, const float *gradient, const float *lr,
-                    const float *scale, const bool *ok, const StepState *state, float *parameter,
-                    float *first, float *second, std::int32_t *firstBad, cudaStream_t stream) {
-  return device::update<Average>(shard, {gradient, lr, scale, ok, state, firstBad, deferred},
-                                 device::Updated<3>{{parameter, first, second}}, stream);
+cudaError_t average(const ShardUpdates<3> &updates, cudaStream_t stream) {
+  return device::update<Average>(updates, stream);
 }
 
 } // namespace fsdp::rt

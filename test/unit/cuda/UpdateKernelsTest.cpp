@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 
 using namespace fsdp::rt;
 
@@ -99,6 +100,53 @@ TEST_F(UpdateKernels, ARuleWithStatesIsAppliedToEachElement) {
           }
 }
 
+// Shards of units with other members, settings and sizes, more pieces than one kernel takes.
+TEST_F(UpdateKernels, AGroupUpdatesEachShardAsAlone) {
+  const Unit units[] = {{Layout::Flat, 9104},
+                        {Layout::Dimension, 1},
+                        {Layout::Flat, 3040},
+                        {Layout::Dimension, 8193}};
+  const bool scaled[] = {true, false, true, false};
+  std::vector<Operands> alone;
+  ShardUpdates<3> group{};
+  std::vector<std::unique_ptr<Device<float>>> kept;
+  const auto keep = [&](const Floats &values, std::size_t offset) -> float * {
+    return kept.emplace_back(std::make_unique<Device<float>>(values, offset))->data();
+  };
+  const float lr = 0.01f;
+  Device<float> lr_(Floats{lr});
+  Device<bool> ok(std::vector<int>{1});
+  Device<std::int32_t> bad(std::vector<std::int32_t>{-1});
+  for (int u = 0; u < 4; ++u) {
+    alone.emplace_back(units[u].storage.shard.count, random);
+    Operands &o = alone.back();
+    const ShardOf shard{&units[u].storage, u % 2, scaled[u] ? units[u].settings.data() : nullptr};
+    float *gradient = keep(o.g, 0), *parameter = keep(o.p, u == 2), *m = keep(o.m, 0),
+          *v = keep(o.v, 0);
+    group.shards[u] = {shard, gradient, {parameter, m, v}};
+    averageOnHost(shard, o, lr, nullptr, 4);
+  }
+  Device<StepState> state(std::vector<StepState>{alone.front().state});
+  group.count = 4;
+  group.lr = lr_, group.ok = ok, group.state = state, group.firstBad = bad;
+  OK(average(group, stream));
+  for (int u = 0; u < 4; ++u) {
+    EXPECT_EQ(kept[4 * u + 1]->floats(), alone[u].p) << u;
+    EXPECT_EQ(kept[4 * u + 2]->floats(), alone[u].m) << u;
+    EXPECT_EQ(kept[4 * u + 3]->floats(), alone[u].v) << u;
+  }
+  // A bad gradient of one of the shards is noted.
+  ok.set(0, false);
+  kept[8]->set(3039, std::nanf(""));
+  OK(average(group, stream));
+  std::int32_t noted = -1;
+  const Floats gradient = kept[8]->floats();
+  kernels::noteBadGradient(group.shards[2].shard, gradient.data(), noted);
+  EXPECT_EQ(noted, 103);
+  EXPECT_EQ(bad.values()[0], noted);
+  EXPECT_EQ(kept[1]->floats(), alone[0].p) << "nothing is updated";
+}
+
 TEST_F(UpdateKernels, ManyMembersTakeSeveralLaunches) {
   std::vector<Parameter> members;
   for (std::size_t m = 0; m < 150; ++m)
@@ -165,6 +213,31 @@ TEST_F(UpdateKernels, SquareSumIsInDouble) {
     EXPECT_NEAR(sums[0], expected, 1e-12 * expected);
     EXPECT_EQ(sums[0], sums[1]) << "alignment changes no bit";
   }
+}
+
+TEST_F(UpdateKernels, SquaresOfSeveralTensorsAreAddedUp) {
+  const Counts<4> counts{{40001, 0, 16384, 5}};
+  std::vector<Floats> values;
+  double expected = 0;
+  for (std::size_t count : counts.of) {
+    values.push_back(normal(count, random));
+    double sum = 0;
+    kernels::squareSum(count, values.back().data(), &sum);
+    expected += sum;
+  }
+  double ofCpu = 0;
+  kernels::squareSums(counts, values[0].data(), values[1].data(), values[2].data(),
+                      values[3].data(), &ofCpu);
+  EXPECT_EQ(ofCpu, expected);
+  double sums[2];
+  for (std::size_t offset : {0, 1}) {
+    Device<float> a(values[0], offset), b(values[1], offset), c(values[2]), d(values[3], offset);
+    Device<double> sum(1);
+    OK(square_sums(counts, a.data(), b.data(), c.data(), d.data(), sum.data(), stream));
+    sums[offset] = sum.values()[0];
+  }
+  EXPECT_NEAR(sums[0], expected, 1e-12 * expected);
+  EXPECT_EQ(sums[0], sums[1]) << "alignment changes no bit";
 }
 
 TEST_F(UpdateKernels, StepsAreThoseOfTheCpu) {

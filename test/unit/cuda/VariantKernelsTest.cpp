@@ -48,6 +48,14 @@ TYPED_TEST(VariantKernels, DependOnAddresses) {
     EXPECT_EQ(this->latest(), variant);
     OK(rms_norm_grad(norm, x, weight, rstd, dY, dX, dScale, stream));
     EXPECT_EQ(this->latest(), variant);
+    Device<T> residual(zeros, offset), elsewhere(zeros, 1 - offset);
+    Device<float> sums(64);
+    OK(layer_norm_grad(norm, x, weight, mean, rstd, dY, residual, dX, dScale, dBias, sums, stream));
+    EXPECT_EQ(this->latest(), variant);
+    OK(rms_norm_grad(norm, x, weight, rstd, dY, residual, dX, dScale, stream));
+    EXPECT_EQ(this->latest(), variant);
+    OK(rms_norm_grad(norm, x, weight, rstd, dY, elsewhere, dX, dScale, stream));
+    EXPECT_EQ(this->latest(), "any alignment");
     OK(softmax({2, 64}, x, y, stream));
     EXPECT_EQ(this->latest(), variant);
     OK(rope({1, 2, 1, 64, 10000, false}, x, y, stream));
@@ -106,6 +114,9 @@ TYPED_TEST(VariantKernels, SumsAndUpdatesAreOfFloats) {
     Device<float> values(Floats(64, 1), offset);
     Device<double> sum(1);
     OK(square_sum(64, values, sum, this->stream));
+    EXPECT_EQ(this->latest(), variant);
+    Device<float> whole(Floats(8, 1));
+    OK(square_sums(Counts<2>{{8, 64}}, whole.data(), values.data(), sum.data(), this->stream));
     EXPECT_EQ(this->latest(), variant);
     const Shape shape{64};
     const Parameter member[] = {{"p", nullptr, shape, shape, 0, Initializer::zeros(), true}};

@@ -212,6 +212,11 @@ TEST_F(ShardingRuleTest, Norms) {
                  {x, row, rows}),
             "[d0:8+ d1:4+ row:10&], [row:10&], [d0:8+ d1:4+], [d0:8+ d1:4+ row:10&] -> "
             "[d0:8+ d1:4+ row:10&], [row:10&]");
+  EXPECT_EQ(rule("%x:3 = nn.rms_norm_grad %a, %b, %c, %a plus %a : tensor<8x4x10xf32>, "
+                 "tensor<10xf32>, tensor<8x4xf32> plus tensor<8x4x10xf32> sums tensor<10xf32>",
+                 {x, row, rows}),
+            "[d0:8+ d1:4+ row:10&], [row:10&], [d0:8+ d1:4+], [d0:8+ d1:4+ row:10&], "
+            "[d0:8+ d1:4+ row:10&] -> [d0:8+ d1:4+ row:10&], [row:10&], [row:10&]");
   EXPECT_EQ(rule("nn.softmax %a : tensor<10xf32>", {row}), "[row:10&] -> [row:10&]");
 }
 

@@ -187,7 +187,7 @@ Problem makeDeepModel(int layers) {
       if (s == 2) {
         Launch update{"update",           compute,  {}, {{2 * l + 1, 0, 1024}, {2 * l, 0, 1024}},
                       {{2 * l, 0, 1024}}, {{1, 0}}, {}};
-        update.updates = std::to_string(l);
+        update.updates = {std::to_string(l)};
         update.records = {3 + l};
         add(update);
       }

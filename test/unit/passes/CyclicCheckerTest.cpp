@@ -79,7 +79,7 @@ TEST(CyclicCheckerTest, Accumulation) {
         "'add' reads bytes [0, 64) of 'sum', but 'gather' has overwritten them with 'whole of "
         "middle'; move one buffer, or read earlier"},
        {"an update in each microbatch",
-        [](Problem &p) { launchOf(p, "middle", "add").updates = "s"; }, Fault::updated,
+        [](Problem &p) { launchOf(p, "middle", "add").updates = {"s"}; }, Fault::updated,
         "'update' updates storage 's' in the step in which 'add' has updated it; update it once "
         "before "
         "each advance"},

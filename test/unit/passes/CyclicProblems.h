@@ -92,7 +92,7 @@ inline Problem makeAccumulation() {
           "update",           compute,  {3}, {{sum, 0, 64}, {weights, 0, 64}, {state, 0, 64}},
           {{weights, 0, 64}}, {{1, 0}}, {},  StepUse::reads};
       update.records = {updated};
-      update.updates = "s";
+      update.updates = {"s"};
       Launch advance{"advance",        compute,  {}, {{state, 0, 64}},
                      {{state, 0, 64}}, {{0, 0}}, {}, StepUse::advances};
       segment.launches.push_back(update);
@@ -124,7 +124,7 @@ inline Problem makeDeferredUpdate() {
                   {"evaluated", 128, evaluate}};
   Launch update{"update",           compute,  {}, {{kept, 0, 64}, {ok, 0, 1}, {weights, 0, 64}},
                 {{weights, 0, 64}}, {{2, 0}}, {}};
-  update.updates = "s";
+  update.updates = {"s"};
   update.condition = 1;
   update.awaits = {reduced};
   Launch unit{"gather",

@@ -218,7 +218,7 @@ private:
         continue;
       std::vector<Launch> &launches = role.segments[walk.segments.back()].launches;
       Launch update{"update", draw(kStreams), {}, {}, {}, {}, {}}, advance = update;
-      update.updates = "s";
+      update.updates = {"s"};
       advance.name = "advance";
       advance.step = StepUse::advances;
       launches.push_back(update);

@@ -146,6 +146,29 @@ TYPED_TEST(InPlace, GradientsOfNorms) {
       this->expectBits(op, 0, overX, apart);
       EXPECT_EQ(gradient(x, overDY, overDY), sums);
       this->expectBits(op, layer ? 4 : 3, overDY, apart);
+      const auto joined = [&](const Values &x, const Values &dY, const Values &residual,
+                              Values &dX) {
+        std::vector<float> sums(3 * width);
+        float *last = sums.data() + 2 * width;
+        if (layer)
+          kernels::layerNormGradSums(shape, x.data(), scale.data(), mean.data(), rstd.data(),
+                                     dY.data(), residual.data(), dX.data(), sums.data(),
+                                     sums.data() + width, last);
+        else
+          kernels::rmsNormGradSums(shape, x.data(), scale.data(), rstd.data(), dY.data(),
+                                   residual.data(), dX.data(), sums.data(), last);
+        return sums;
+      };
+      const Values residual = this->draw(x.size());
+      Values overResidual = residual;
+      overX = x, overDY = dY;
+      const std::vector<float> all = joined(x, dY, residual, apart);
+      EXPECT_EQ(joined(overX, dY, residual, overX), all);
+      this->expectBits(op, 0, overX, apart);
+      EXPECT_EQ(joined(x, overDY, residual, overDY), all);
+      this->expectBits(op, layer ? 4 : 3, overDY, apart);
+      EXPECT_EQ(joined(x, dY, overResidual, overResidual), all);
+      this->expectBits(op, layer ? 5 : 4, overResidual, apart);
     }
   }
 }

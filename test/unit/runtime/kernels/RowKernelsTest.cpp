@@ -121,6 +121,107 @@ TEST(RowNormTest, RmsNormFollowsItsFormula) {
   }
 }
 
+// In f32 a residual is added to the rounded gradient: the same bits as by an addition of its own. A
+// kernel with sums has the other results of one without.
+TEST(RowNormTest, GradientsAddAResidualAndTheirRows) {
+  std::mt19937 random(3);
+  for (const auto &[rows, width] : kExtents)
+    for (bool layer : {true, false}) {
+      SCOPED_TRACE(testing::Message() << rows << " x " << width << ", layer " << layer);
+      const NormRows shape{rows, width, 1e-5};
+      const std::size_t n = rows * width;
+      const Floats x = normal(n, random), scale = normal(width, random, 1), bias(width),
+                   dY = normal(n, random), residual = normal(n, random);
+      Floats y(n), mean(rows), rstd(rows), alone(n), plus(n), joined(n);
+      Floats sums[3] = {Floats(2 * width), Floats(2 * width), Floats(2 * width)}, added(width);
+      if (layer) {
+        kernels::layerNorm(shape, x.data(), scale.data(), bias.data(), y.data(), mean.data(),
+                           rstd.data());
+        kernels::layerNormGrad(shape, x.data(), scale.data(), mean.data(), rstd.data(), dY.data(),
+                               alone.data(), sums[0].data(), sums[0].data() + width);
+        kernels::layerNormGradPlus(shape, x.data(), scale.data(), mean.data(), rstd.data(),
+                                   dY.data(), residual.data(), plus.data(), sums[1].data(),
+                                   sums[1].data() + width);
+        kernels::layerNormGradSums(shape, x.data(), scale.data(), mean.data(), rstd.data(),
+                                   dY.data(), residual.data(), joined.data(), sums[2].data(),
+                                   sums[2].data() + width, added.data());
+      } else {
+        kernels::rmsNorm(shape, x.data(), scale.data(), y.data(), rstd.data());
+        kernels::rmsNormGrad(shape, x.data(), scale.data(), rstd.data(), dY.data(), alone.data(),
+                             sums[0].data());
+        kernels::rmsNormGradPlus(shape, x.data(), scale.data(), rstd.data(), dY.data(),
+                                 residual.data(), plus.data(), sums[1].data());
+        kernels::rmsNormGradSums(shape, x.data(), scale.data(), rstd.data(), dY.data(),
+                                 residual.data(), joined.data(), sums[2].data(), added.data());
+      }
+      std::vector<double> expected(width);
+      for (std::size_t i = 0; i < n; ++i) {
+        alone[i] += residual[i];
+        expected[i % width] += double(alone[i]);
+      }
+      EXPECT_EQ(plus, alone);
+      EXPECT_EQ(joined, alone);
+      EXPECT_EQ(sums[1], sums[0]);
+      EXPECT_EQ(sums[2], sums[0]);
+      expectNear(added, expected, 1e-5);
+    }
+}
+
+/// The gradient of bf16 is that of f32, which is rounded after the residual is added.
+TEST(RowNormTest, GradientsAreRoundedOnce) {
+  std::mt19937 random(4);
+  std::size_t twice = 0, all = 0;
+  for (const auto &[rows, width] : kExtents) {
+    SCOPED_TRACE(testing::Message() << rows << " x " << width);
+    const NormRows shape{rows, width, 1e-5};
+    const std::size_t n = rows * width;
+    const auto narrow = [](const Floats &values) {
+      return std::vector<bf16>(values.begin(), values.end());
+    };
+    const auto widen = [](const std::vector<bf16> &values) {
+      return Floats(values.begin(), values.end());
+    };
+    const std::vector<bf16> x = narrow(normal(n, random)), scale = narrow(normal(width, random, 1)),
+                            dY = narrow(normal(n, random)), residual = narrow(normal(n, random));
+    const Floats wideX = widen(x), wideScale = widen(scale), wideDY = widen(dY), bias(width);
+    Floats y(n), mean(rows), rstd(rows), exact(n), dScale(width), dBias(width), sums(width);
+    std::vector<bf16> plus(n), joined(n), alone(n);
+    kernels::layerNorm(shape, wideX.data(), wideScale.data(), bias.data(), y.data(), mean.data(),
+                       rstd.data());
+    const auto check = [&] {
+      for (std::size_t i = 0; i < n; ++i) {
+        const bf16 once(exact[i] + float(residual[i]));
+        ASSERT_EQ(float(plus[i]), float(once)) << i;
+        ASSERT_EQ(float(joined[i]), float(once)) << i;
+        const bf16 again(float(alone[i]) + float(residual[i]));
+        twice += float(again) != float(once);
+      }
+      all += n;
+    };
+    kernels::layerNormGrad(shape, wideX.data(), wideScale.data(), mean.data(), rstd.data(),
+                           wideDY.data(), exact.data(), dScale.data(), dBias.data());
+    kernels::layerNormGrad(shape, x.data(), scale.data(), mean.data(), rstd.data(), dY.data(),
+                           alone.data(), dScale.data(), dBias.data());
+    kernels::layerNormGradPlus(shape, x.data(), scale.data(), mean.data(), rstd.data(), dY.data(),
+                               residual.data(), plus.data(), dScale.data(), dBias.data());
+    kernels::layerNormGradSums(shape, x.data(), scale.data(), mean.data(), rstd.data(), dY.data(),
+                               residual.data(), joined.data(), dScale.data(), dBias.data(),
+                               sums.data());
+    check();
+    kernels::rmsNormGrad(shape, wideX.data(), wideScale.data(), rstd.data(), wideDY.data(),
+                         exact.data(), dScale.data());
+    kernels::rmsNormGrad(shape, x.data(), scale.data(), rstd.data(), dY.data(), alone.data(),
+                         dScale.data());
+    kernels::rmsNormGradPlus(shape, x.data(), scale.data(), rstd.data(), dY.data(), residual.data(),
+                             plus.data(), dScale.data());
+    kernels::rmsNormGradSums(shape, x.data(), scale.data(), rstd.data(), dY.data(), residual.data(),
+                             joined.data(), dScale.data(), sums.data());
+    check();
+  }
+  RecordProperty("twice", std::to_string(twice) + " of " + std::to_string(all));
+  EXPECT_GT(twice, 0u); // a second rounding would be seen
+}
+
 TEST(RowNormTest, WithoutRowsGradientsAreZero) {
   Floats dScale(3, 7.0f), dBias(3, 7.0f);
   const Floats scale(3, 1.0f);
