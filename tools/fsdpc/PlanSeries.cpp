@@ -98,7 +98,7 @@ void SeriesSearch::scale(std::optional<int64_t> batch) {
                   {}};
   for (int64_t devices : request.scaling) {
     if (*batch * devices % reference != 0)
-      throw UsageError(llvm::formatv("weak scaling has no whole batch on {0} devices, got "
+      throw UsageError(llvm::formatv("weak scaling has no whole batch on --scaling={0}, got "
                                      "--batch={1} on {2}; give a batch that {2} divides, or name "
                                      "the devices that it is for by --devices",
                                      devices, *batch, reference));
