@@ -27,7 +27,8 @@ static LogicalResult verifyFlatUnits(ModuleOp module) {
   llvm::StringMap<ParamOp> firstOf;
   for (ParamOp param : module.getOps<ParamOp>()) {
     PlacementAttr placement = param.getPlacementAttr();
-    if (!placement || placement.getKind() != StorageKind::flat)
+    // Parameters without a unit are refused by their own verifiers, which may run later.
+    if (!placement || placement.getKind() != StorageKind::flat || !param.getUnitAttr())
       continue;
     ParamOp first = firstOf.try_emplace(param.getUnit(), param).first->second;
     if (first.getPlacementAttr().withCompute({}) == placement.withCompute({}))

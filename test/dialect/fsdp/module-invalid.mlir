@@ -368,3 +368,13 @@ fsdp.param @w : tensor<8xf32> unit "u" init <constant, 0.0> placement <flat over
 fsdp.mesh @mesh <["fsdp"=4]>
 // expected-error @below {{axis "fsdp:(1)2" splits the parameter both in compute and in storage; use it for one of them}}
 fsdp.param @w : tensor<8xf32> unit "u" init <constant, 0.0> placement <flat over ["fsdp"], gather = f32, reduce = f32, reshard = always, compute = <@mesh, [{"fsdp:(1)2"}]>>
+
+// -----
+
+// A parameter without a unit behind a flat one, which compares the units of all.
+module {
+  fsdp.mesh @mesh <["fsdp"=2]>
+  fsdp.param @a : tensor<8xf32> unit "u" init <constant, 1.0> placement <flat over ["fsdp"], gather = f32, reduce = f32, reshard = always>
+  // expected-error @+1 {{'fsdp.param' op requires attribute 'unit'}}
+  "fsdp.param"() <{init = #fsdp.init<constant, 1.0>, placement = #fsdp.placement<flat over ["fsdp"], gather = f32, reduce = f32, reshard = always>, type = tensor<8xf32>, sym_name = "b"}> : () -> ()
+}
