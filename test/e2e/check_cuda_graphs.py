@@ -3,7 +3,7 @@
 
 Emulated, on one rank and on two with NCCL. Steps in two microbatches, with dropout in gpt2, a schedule, evaluations and checkpoints
 in between: logs, exported weights and every file of every checkpoint are those of a run without graphs, whatever order streams and
-nodes of a graph run in, and so is a run that goes on from a checkpoint. Each segment is captured once, after the first run of its
+nodes of a graph run in. A run that continues from a checkpoint is compared too. Each segment is captured once, after the first run of its
 plan, and launched in each later one. Updates that the next step performs (--defer-updates) leave streams that are not joined.
 """
 

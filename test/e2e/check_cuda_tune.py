@@ -3,8 +3,8 @@
 
 gpt2, emulated, on two ranks with NCCL. Of the four algorithms that the emulated cuBLASLt proposes, each with another order of sums, the
 setting `fastest` says which takes the least time. Another choice gives other bits; a second run takes the choices of the cache, and a run
-that goes on from a checkpoint those of the checkpoint, whatever is fast meanwhile: both have the bits of the first. Files of the cache that
-were damaged are ignored with one message, and replaced.
+that continues from a checkpoint takes those of the checkpoint, even if another algorithm is faster then: both have the bits of the first.
+Damaged files of the cache are ignored with one message, and replaced.
 """
 
 import json
