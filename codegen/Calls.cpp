@@ -9,6 +9,7 @@
 #include "codegen/FusedProduct.h"
 #include "codegen/MatrixProduct.h"
 #include "codegen/ShapeArguments.h"
+#include "codegen/TableFields.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -218,18 +219,15 @@ LogicalResult CallFinder::collective(CollectiveOpInterface op) {
 //===----------------------------------------------------------------------===//
 
 static std::string strides(const MatrixProduct::Strides &s) {
-  std::string text = "{" + std::to_string(s.row) + ", " + std::to_string(s.column) + ", {";
-  if (s.batch != std::array<int64_t, 3>{0, 0, 0})
-    for (int i = 0; i < 3; ++i)
-      text += (i ? ", " : "") + std::to_string(s.batch[i]);
-  return text + "}}";
+  const bool isBatched = s.batch != std::array<int64_t, 3>{0, 0, 0};
+  return "{" + std::to_string(s.row) + ", " + std::to_string(s.column) + ", " +
+         (isBatched ? braced(s.batch) : "{}") + "}";
 }
 
 static std::string shapeOf(const MatrixProduct &p) {
   return "Gemm{/*m=*/" + std::to_string(p.m) + ", /*n=*/" + std::to_string(p.n) + ", /*k=*/" +
-         std::to_string(p.k) + ", /*batch=*/{" + std::to_string(p.batch[0]) + ", " +
-         std::to_string(p.batch[1]) + ", " + std::to_string(p.batch[2]) + "}, /*a=*/" +
-         strides(p.a) + ", /*b=*/" + strides(p.b) + ", /*c=*/" + strides(p.c) + "}";
+         std::to_string(p.k) + ", /*batch=*/" + braced(p.batch) + ", /*a=*/" + strides(p.a) +
+         ", /*b=*/" + strides(p.b) + ", /*c=*/" + strides(p.c) + "}";
 }
 
 /// A matrix product if the op is one; otherwise the loops of a kernel, which are correct but slow.
