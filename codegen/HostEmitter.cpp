@@ -4,6 +4,7 @@
 
 #include "codegen/Functions.h"
 #include "codegen/RoleTables.h"
+#include "codegen/TableFields.h"
 #include "codegen/TraceTables.h"
 
 using namespace mlir;
@@ -18,6 +19,23 @@ void mlir::fsdp::emitBanner(Writer &writer, StringRef title) {
   writer.line();
   writer.line(line + "===//");
   writer.line();
+}
+
+bool EqualForms::areAlike(LaunchOp one, LaunchOp other) {
+  return one->getBlock() == other->getBlock() && one.getStreamAttr() == other.getStreamAttr() &&
+         haveAlikeBuffers(one, other) && haveEqualBodies(one, other);
+}
+
+size_t EqualForms::hash(LaunchOp launch) {
+  llvm::hash_code code = hashBody(launch);
+  for (Value buffer : launch.getBuffers())
+    code = llvm::hash_combine(code, buffer.getType());
+  return code;
+}
+
+unsigned LaunchForm::numberOf(Value buffer) const {
+  const auto buffers = first.getBuffers();
+  return static_cast<unsigned>(llvm::find(buffers, buffer) - buffers.begin());
 }
 
 HostEmitter::HostEmitter(const ScheduledProgram &program, const EmitOptions &options)
@@ -47,7 +65,7 @@ LogicalResult HostEmitter::prepare(KernelTable &kernels) {
       if (!form)
         return failure();
       formOf[action.launch] = form;
-      if (form->call.hasKernel() && failed(kernels.insert(program, action.launch, write)))
+      if (form->call.hasKernel() && failed(kernels.insert(action.launch, write)))
         return failure();
     }
   return success();
@@ -214,10 +232,10 @@ void HostEmitter::emitFunctions(const Timeline &timeline, std::vector<std::strin
     writer.open("constexpr " + type + " " + table + "[] =");
     for (auto [number, i] : llvm::enumerate(group)) {
       writer.line("// " + commentFor(ranges[i].name()));
-      std::vector<std::string> values;
-      for (const FunctionRow::Field &field : rows[i].getFields())
-        values.push_back(spellValue(field.value));
-      writer.list("{", fields, values, "},");
+      Fields values;
+      for (auto [name, field] : llvm::zip_equal(fields, rows[i].getFields()))
+        values.add(name, spellValue(field.value));
+      writer.list("{", values.getItems(), "},");
       callOf[i] = function + "(c, " + table + "[" + std::to_string(number) + "]);";
     }
     writer.close(";");
