@@ -1,7 +1,6 @@
 //===- CpuTarget.cpp - programs of threads and vector loops ---------------===//
 
 #include "codegen/Elementwise.h"
-#include "codegen/KernelPrinter.h"
 #include "codegen/Names.h"
 #include "codegen/Target.h"
 

@@ -1,9 +1,8 @@
 //===- KernelPrinter.cpp - loops of the CPU -------------------------------===//
 
-#include "codegen/KernelPrinter.h"
-
 #include "codegen/KernelExpressions.h"
 #include "codegen/ScheduledProgram.h"
+#include "codegen/Target.h"
 #include "codegen/UpdateKernel.h"
 #include "dialect/fsdp/UpdateGroup.h"
 
