@@ -2,6 +2,7 @@
 
 #include "tools/fsdpc/Compile.h"
 
+#include "base/OutputPath.h"
 #include "base/PrintableText.h"
 #include "dialect/fsdp/AxisParts.h"
 #include "dialect/fsdp/AxisRoles.h"
@@ -16,7 +17,6 @@
 #include "mlir/Pass/PassManager.h"
 #include "passes/global/ModelDigest.h"
 #include "passes/scheduled/ScheduleProblem.h"
-#include "tools/output/OutputFile.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
 
@@ -37,8 +37,8 @@ Context::Context() {
 Context::~Context() = default;
 
 OwningOpRef<ModuleOp> readModel(Context &context, const std::string &path) {
-  if (llvm::Error error = checkInput(path))
-    throw Failure(llvm::toString(std::move(error)));
+  if (path != "-")
+    base::requireReadable(path);
   auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(path);
   if (!buffer)
     throw Failure("cannot read " + base::inQuotes(path) + ": " + buffer.getError().message());

@@ -61,6 +61,12 @@ TEST(PrintableText, LeavesOutTheMiddleOfALongMessage) {
                      umlauts.substr(0, 998) + "x");
 }
 
+TEST(PrintableText, KeepsLineEndsOfMessagesOfSeveralLines) {
+  EXPECT_EQ(printableLines("a\n\tb\r\x1b[2J\xc2\x9b\xe9"), "a\n\tb\\x0D\\x1B[2J\\xC2\\x9B\\xE9");
+  EXPECT_EQ(printableLines(std::string(4001, '\n')),
+            std::string(1000, '\n') + " ... (2001 bytes left out) ... " + std::string(1000, '\n'));
+}
+
 TEST(PrintableText, EscapesControlCharactersAndInvalidUtf8) {
   const std::string shown = printable("a\x1b[2Jb\n\t\r\x7f\xc2\x9b\xc3\xa9\\n");
   EXPECT_EQ(shown, "a\\x1B[2Jb\\n\\t\\r\\x7F\\xC2\\x9B\u00e9\\n");
