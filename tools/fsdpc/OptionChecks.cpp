@@ -24,11 +24,14 @@ static const std::pair<std::string, std::string ir::PipelineOptions::*> contextO
     {"--context-attention=", &ir::PipelineOptions::contextAttention},
     {"--context-order=", &ir::PipelineOptions::contextOrder}};
 
+bool hasStages(const MeshAxes &mesh) {
+  return llvm::any_of(
+      mesh, [](const auto &axis) { return ir::carriesRoles(axis.first) && axis.second > 1; });
+}
+
 bool Options::choosesStages(const MeshAxes &mesh) const {
   return !machine.empty() && pipeline.stages == kAutomaticWord && getEmit() != Emit::Model &&
-         llvm::any_of(mesh, [](const auto &axis) {
-           return mlir::fsdp::carriesRoles(axis.first) && axis.second > 1;
-         });
+         hasStages(mesh);
 }
 
 bool Options::choosesAttention() const {
@@ -60,11 +63,6 @@ std::string Options::getPipelineOption() const {
     if (pipeline.*word != ir::PipelineOptions().*word)
       return option + pipeline.*word;
   return "";
-}
-
-static bool hasStages(const MeshAxes &mesh) {
-  return llvm::any_of(
-      mesh, [](const auto &axis) { return ir::carriesRoles(axis.first) && axis.second > 1; });
 }
 
 void Options::checkPipeline(int64_t ranks, const std::string &mesh) const {
