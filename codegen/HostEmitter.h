@@ -10,7 +10,15 @@
 
 namespace mlir::fsdp {
 
-struct FunctionRange;
+/// The actions [begin, end) of a timeline, to be one function.
+struct FunctionRange {
+  StringAttr unit;  ///< null if of no unit
+  std::string part; ///< "forward"; empty until a launch determines it
+  size_t begin = 0, end = 0;
+
+  /// "fc1.forward"
+  std::string name() const { return unit ? unit.str() + "." + part : part; }
+};
 
 /// Launches of one segment with equal bodies on one stream, whose buffers have equal types and of
 /// which the same ones are equal: the microbatches of a step and the layers of a model repeat
@@ -90,9 +98,6 @@ private:
   llvm::DenseMap<std::pair<const LaunchForm *, size_t>, std::unique_ptr<PrintedCall>> printedCalls;
   llvm::StringMap<int> texts; ///< of printed calls, without values
 };
-
-/// The heading of a part of a file.
-void emitBanner(Writer &writer, StringRef title);
 
 } // namespace mlir::fsdp
 

@@ -40,8 +40,6 @@ private:
   }
   LogicalResult checkTypes();
   LogicalResult chooseLoops(ValueRange yielded);
-  Indices addLoops(const nn::ShardingRule &rule, ArrayRef<nn::TensorFactors> tensors,
-                   const nn::TensorFactors &tensor);
   LogicalResult store(Value value, int output);
 
   // Values at indices.
@@ -97,6 +95,17 @@ LogicalResult KernelBuilder::checkTypes() {
   return success();
 }
 
+/// The loops over a tensor of these factors, each of which has the loops `loops`.
+static Indices loopsOf(ArrayRef<nn::DimFactors> tensor, ArrayRef<Index> loops) {
+  Indices indices;
+  for (const nn::DimFactors &dim : tensor) {
+    Index &index = indices.emplace_back();
+    for (int64_t factor : dim)
+      llvm::append_range(index, loops[factor]);
+  }
+  return indices;
+}
+
 static bool isContraction(Operation *op) {
   auto einsum = dyn_cast_or_null<nn::EinsumOp>(op);
   return einsum && llvm::any_of(einsum.getShardingRule().factors, [](const nn::Factor &factor) {
@@ -146,12 +155,8 @@ LogicalResult KernelBuilder::chooseLoops(ValueRange yielded) {
     bool reduce = isa<nn::ReduceOp>(owner);
     Value whole = reduce ? owner->getOperand(0) : owner->getResult(0);
     fullShape = llvm::to_vector(typeOf(whole).getShape());
-    for (const nn::DimFactors &dim :
-         reduce ? ownerRule.operands.front() : ownerRule.results.front()) {
-      Index &index = fullIndices.emplace_back();
-      for (int64_t factor : dim)
-        llvm::append_range(index, ownerFactors[factor]);
-    }
+    fullIndices =
+        loopsOf(reduce ? ownerRule.operands.front() : ownerRule.results.front(), ownerFactors);
     return success();
   }
   fullShape = llvm::to_vector(typeOf(yielded.front()).getShape());
@@ -166,12 +171,7 @@ LogicalResult KernelBuilder::store(Value value, int output) {
   Value source = resolveFused(value);
   Operation *op = source.getDefiningOp();
   if (op && op == owner && (isa<nn::ReduceOp>(op) || isContraction(op))) {
-    Indices result;
-    for (const nn::DimFactors &dim : ownerRule.results.front()) {
-      Index &index = result.emplace_back();
-      for (int64_t factor : dim)
-        llvm::append_range(index, ownerFactors[factor]);
-    }
+    const Indices result = loopsOf(ownerRule.results.front(), ownerFactors);
     auto type = typeOf(source);
     Type sum = computeType(type.getElementType());
     KernelReduction reduction{KernelReduction::sum, {}, sum};
@@ -410,13 +410,7 @@ FailureOr<int> KernelBuilder::buildByRule(Operation *op, const nn::ShardingRule 
       return op->emitOpError() << "does not fit the loops of its kernel; use a separate launch";
   if (auto einsum = dyn_cast<nn::EinsumOp>(op))
     return product(einsum, rule, factors);
-  Indices operand;
-  for (const nn::DimFactors &dim : rule.operands.front()) {
-    Index &index = operand.emplace_back();
-    for (int64_t factor : dim)
-      llvm::append_range(index, factors[factor]);
-  }
-  return at(op->getOperand(0), operand);
+  return at(op->getOperand(0), loopsOf(rule.operands.front(), factors));
 }
 
 FailureOr<int> KernelBuilder::product(nn::EinsumOp op, const nn::ShardingRule &rule,
@@ -424,10 +418,7 @@ FailureOr<int> KernelBuilder::product(nn::EinsumOp op, const nn::ShardingRule &r
   SmallVector<int> sides;
   Type type = computeType(typeOf(op.getResult()).getElementType());
   for (unsigned side = 0; side < 2; ++side) {
-    Indices operand;
-    for (const nn::DimFactors &dim : rule.operands[side])
-      operand.push_back(dim.empty() ? Index() : factors[dim.front()]);
-    FailureOr<int> node = at(op->getOperand(side), operand);
+    FailureOr<int> node = at(op->getOperand(side), loopsOf(rule.operands[side], factors));
     if (failed(node))
       return failure();
     if (kernel.nodes[*node].type != type)
