@@ -50,14 +50,6 @@ std::vector<Entry> Entry::list() const {
   return entries;
 }
 
-std::vector<std::pair<std::string, Entry>> Entry::members() const {
-  require(value->is_object(), "an object");
-  std::vector<std::pair<std::string, Entry>> entries;
-  for (const auto &[name, each] : value->items())
-    entries.emplace_back(name, inner(name, each));
-  return entries;
-}
-
 std::string Entry::text() const {
   require(value->is_string(), "a text");
   return value->get<std::string>();
