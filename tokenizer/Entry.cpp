@@ -4,6 +4,7 @@
 
 #include "base/Error.h"
 #include "base/JsonEntries.h"
+#include "base/Utf8.h"
 
 namespace tokenizer {
 
@@ -53,6 +54,13 @@ std::vector<Entry> Entry::list() const {
 std::string Entry::text() const {
   require(value->is_string(), "a text");
   return value->get<std::string>();
+}
+
+std::string Entry::character() const {
+  std::string text = this->text();
+  if (text.empty() || base::characterAt(text, 0).bytes != text.size())
+    mismatch("one character");
+  return text;
 }
 
 bool Entry::boolean() const {

@@ -36,6 +36,8 @@ public:
   std::vector<Entry> list() const;
 
   std::string text() const;
+  /// A text of one character.
+  std::string character() const;
   bool boolean() const;
   std::uint32_t integer(std::uint32_t most) const;
 
