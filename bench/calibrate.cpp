@@ -206,7 +206,7 @@ int runRank(int index, int ranks, SharedSegment &segment) {
   std::vector<int> group;
   for (int r = 0; r < ranks; ++r)
     group.push_back(r);
-  SharedMemoryCommunicator world("all ranks", peer, segment, 0, group, 60);
+  SharedMemoryCommunicator world("all ranks", peer, segment, 0, group);
   if (const char *bandwidth = std::getenv("FSDP_LINK_BANDWIDTH"))
     world.limitLink(std::atof(bandwidth));
   Memory memory;

@@ -20,12 +20,8 @@ std::size_t sizeOf(const Communicator::Request &request) { return sizeInBytes(re
 
 MessageCommunicator::MessageCommunicator(std::string name, const PeerContext &peer,
                                          std::vector<int> group, double timeoutSeconds)
-    : Communicator(
-          std::move(name),
-          static_cast<int>(std::find(group.begin(), group.end(), peer.rank) - group.begin()),
-          static_cast<int>(group.size())),
-      peer_(peer), group_(std::move(group)), timeout_(timeoutSeconds), announced_(group_.size()),
-      sources_(group_.size()) {}
+    : Communicator(std::move(name), group, peer.rank), peer_(peer), group_(std::move(group)),
+      timeout_(timeoutSeconds), announced_(group_.size()), sources_(group_.size()) {}
 
 char *MessageCommunicator::scratch(std::size_t bytes) {
   if (scratch_.size() < bytes)
@@ -34,9 +30,7 @@ char *MessageCommunicator::scratch(std::size_t bytes) {
 }
 
 void MessageCommunicator::checkWait(double waited, const Request &request) {
-  peer_.failure->check();
-  if (peer_.isClosing())
-    throw Aborted("the rank is leaving");
+  peer_.check();
   if (waited > timeout_)
     reportAbsent(request);
 }

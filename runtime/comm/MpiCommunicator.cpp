@@ -35,16 +35,15 @@ void check(int code, const char *call) {
 } // namespace
 
 MpiCommunicator::MpiCommunicator(std::string name, const PeerContext &peer, std::vector<int> group,
-                                 double timeoutSeconds)
-    : MessageCommunicator(std::move(name), peer, std::move(group), timeoutSeconds) {
+                                 double timeoutSeconds, int tag)
+    : MessageCommunicator(std::move(name), peer, std::move(group), timeoutSeconds), tag_(tag) {
+  if (tag != 0) {
+    comm_ = MPI_COMM_WORLD;
+    return;
+  }
   check(MPI_Comm_split(MPI_COMM_WORLD, group_.front(), rank(), &comm_), "MPI_Comm_split");
   check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
 }
-
-MpiCommunicator::MpiCommunicator(std::string name, const PeerContext &peer, std::vector<int> group,
-                                 double timeoutSeconds, int tag)
-    : MessageCommunicator(std::move(name), peer, std::move(group), timeoutSeconds),
-      comm_(MPI_COMM_WORLD), tag_(tag) {}
 
 MpiCommunicator::~MpiCommunicator() {
   // Freeing is collective, so not after a failure of the job nor with messages in progress.
@@ -52,30 +51,30 @@ MpiCommunicator::~MpiCommunicator() {
     MPI_Comm_free(&comm_);
 }
 
-void MpiCommunicator::send(const void *data, std::size_t bytes, int peer) {
+template <class Post>
+void MpiCommunicator::postParts(std::size_t bytes, int peer, bool incoming, Post post) {
   for (std::size_t at = 0; at < bytes; at += kLargestMessage) {
     MPI_Request request;
     std::lock_guard<std::mutex> guard(oneAtATime());
-    check(MPI_Isend(static_cast<const char *>(data) + at,
-                    static_cast<int>(std::min(kLargestMessage, bytes - at)), MPI_BYTE, rankOf(peer),
-                    tag_, comm_, &request),
-          "MPI_Isend");
+    check(post(at, static_cast<int>(std::min(kLargestMessage, bytes - at)), &request),
+          incoming ? "MPI_Irecv" : "MPI_Isend");
     underWay_.push_back(request);
-    messages_.push_back({peer, false});
+    messages_.push_back({peer, incoming});
   }
 }
 
+void MpiCommunicator::send(const void *data, std::size_t bytes, int peer) {
+  postParts(bytes, peer, false, [&](std::size_t at, int count, MPI_Request *request) {
+    return MPI_Isend(static_cast<const char *>(data) + at, count, MPI_BYTE, rankOf(peer), tag_,
+                     comm_, request);
+  });
+}
+
 void MpiCommunicator::receive(void *data, std::size_t bytes, int peer) {
-  for (std::size_t at = 0; at < bytes; at += kLargestMessage) {
-    MPI_Request request;
-    std::lock_guard<std::mutex> guard(oneAtATime());
-    check(MPI_Irecv(static_cast<char *>(data) + at,
-                    static_cast<int>(std::min(kLargestMessage, bytes - at)), MPI_BYTE, rankOf(peer),
-                    tag_, comm_, &request),
-          "MPI_Irecv");
-    underWay_.push_back(request);
-    messages_.push_back({peer, true});
-  }
+  postParts(bytes, peer, true, [&](std::size_t at, int count, MPI_Request *request) {
+    return MPI_Irecv(static_cast<char *>(data) + at, count, MPI_BYTE, rankOf(peer), tag_, comm_,
+                     request);
+  });
 }
 
 void MpiCommunicator::finish(const Request &request) {

@@ -14,12 +14,10 @@ namespace fsdp::rt {
 
 class MpiCommunicator final : public MessageCommunicator {
 public:
-  /// Collective over MPI_COMM_WORLD. `group`: the world ranks, this one among them.
+  /// `group`: the world ranks, this one among them. Collective over MPI_COMM_WORLD, but for a
+  /// sender and a receiver, whose messages have a `tag` other than 0.
   MpiCommunicator(std::string name, const PeerContext &peer, std::vector<int> group,
-                  double timeoutSeconds);
-  /// Of a sender and a receiver, with messages of `tag`, which is not 0; not collective.
-  MpiCommunicator(std::string name, const PeerContext &peer, std::vector<int> group,
-                  double timeoutSeconds, int tag);
+                  double timeoutSeconds, int tag = 0);
   ~MpiCommunicator() override;
 
 protected:
@@ -33,8 +31,11 @@ private:
   int rankOf(int peer) const { return isOfWorld() ? group_[static_cast<std::size_t>(peer)] : peer; }
   bool isOfWorld() const { return comm_ == MPI_COMM_WORLD; }
 
+  /// Calls `post(offset, bytes, request)` for each message of at most kLargestMessage.
+  template <class Post> void postParts(std::size_t bytes, int peer, bool incoming, Post post);
+
   MPI_Comm comm_ = MPI_COMM_NULL;
-  int tag_ = 0;
+  const int tag_;
   struct Message {
     int peer;
     bool incoming;

@@ -25,16 +25,10 @@ std::size_t sizeOf(const Communicator::Request &request) { return sizeInBytes(re
 
 SharedMemoryCommunicator::SharedMemoryCommunicator(std::string name, const PeerContext &peer,
                                                    SharedSegment &segment, int index,
-                                                   std::vector<int> group, double timeoutSeconds,
-                                                   int peerIndex)
-    : Communicator(
-          std::move(name),
-          static_cast<int>(std::find(group.begin(), group.end(), peer.rank) - group.begin()),
-          static_cast<int>(group.size())),
-      peer_(peer), segment_(segment), index_(index), peerIndex_(peerIndex < 0 ? index : peerIndex),
-      group_(std::move(group)), timeout_(timeoutSeconds),
-      barrier_(segment.barrier(index, group_.front())), sources_(group_.size()),
-      shifted_(group_.size()) {
+                                                   std::vector<int> group, int peerIndex)
+    : Communicator(std::move(name), group, peer.rank), peer_(peer), segment_(segment),
+      index_(index), peerIndex_(peerIndex < 0 ? index : peerIndex), group_(std::move(group)),
+      barrier_(segment.barrier(index, group_.front())), sources_(group_.size()) {
   for (int member : group_)
     slots_.push_back(&segment_.slot(member == peer.rank ? index_ : peerIndex_, member));
 }
@@ -69,24 +63,14 @@ bool SharedMemoryCommunicator::compare(const Request &request) const {
   return outside;
 }
 
-bool SharedMemoryCommunicator::open(const Request &request, const void *source,
-                                    const void *target) {
-  const std::size_t bytes = sourceBytes(request);
+bool SharedMemoryCommunicator::open(const Request &request, const GroupedCollective *members,
+                                    std::size_t count) {
   ++opened_;
   CollectiveSlot::PublishedBuffer &mine = publishedBy(rank());
   mine.request = request;
-  mine.source = offsetOf(source, bytes);
-  mine.target = offsetOf(target, request.kind == Kind::AllReduce ? bytes : 0);
-  awaitAll(request);
-  return compare(request);
-}
-
-bool SharedMemoryCommunicator::openGroup(const Request &request, const GroupedCollective *members,
-                                         std::size_t count) {
-  ++opened_;
-  CollectiveSlot::PublishedBuffer &mine = publishedBy(rank());
-  mine.request = request;
-  mine.source = mine.target = 0;
+  mine.source = 0;
+  const bool reads = request.kind == Kind::AllReduce; // the target of another rank
+  mine.target = reads ? offsetOf(members->target, sourceBytes(request)) : 0;
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint64_t source = offsetOf(members[i].source, sourceBytes(members[i].request));
     slots_[rank()]->sources[opened_ & 1][i] = source;
@@ -95,6 +79,11 @@ bool SharedMemoryCommunicator::openGroup(const Request &request, const GroupedCo
   }
   awaitAll(request);
   return compare(request);
+}
+
+bool SharedMemoryCommunicator::open(const Request &request, const void *source, void *target) {
+  const GroupedCollective alone{request, source, target};
+  return open(request, &alone, 1);
 }
 
 void SharedMemoryCommunicator::awaitAll(const Request &request) {
@@ -106,14 +95,12 @@ void SharedMemoryCommunicator::awaitAll(const Request &request) {
     return;
   WaitedTime waited;
   do {
-    segment_.failure().check();
-    if (peer_.isClosing())
-      throw Aborted("the rank is leaving");
+    peer_.check();
     bool ended = false;
     for (int peer = 0; peer < size(); ++peer)
       ended |= segment_.rank(group_[peer]).state == RankRecord::Done &&
                slots_[peer]->arrivals.load() < arrivals_;
-    if (waited.look() > timeout_ || ended)
+    if (waited.look() > peer_.timeoutSeconds || ended)
       reportAbsent(request);
   } while (!barrier_.waitFor(all, kPollInterval));
 }
@@ -144,8 +131,8 @@ void SharedMemoryCommunicator::timeOut(const std::string &collective, const std:
                                        const std::vector<int> &named) const {
   throw Error(format("timed out after %g s in %s, waiting for rank %s%s; --timeout sets the "
                      "timeout in seconds",
-                     timeout_, collective.c_str(), late.c_str(),
-                     describeBusyRanks(segment_, named, busySeconds(timeout_)).c_str()))
+                     peer_.timeoutSeconds, collective.c_str(), late.c_str(),
+                     describeBusyRanks(segment_, named, busySeconds(peer_.timeoutSeconds)).c_str()))
       .byAll();
 }
 
@@ -157,8 +144,9 @@ std::uint64_t SharedMemoryCommunicator::offsetOf(const void *pointer, std::size_
   return offset <= peer_.arenaBytes && bytes <= peer_.arenaBytes - offset ? offset : kOutside;
 }
 
-const char *SharedMemoryCommunicator::sourceOf(int peer) const {
-  return reinterpret_cast<const char *>(segment_.arena(group_[peer]) + publishedBy(peer).source);
+const char *SharedMemoryCommunicator::sourceOf(int peer, std::size_t member) const {
+  return reinterpret_cast<const char *>(segment_.arena(group_[peer]) +
+                                        slots_[peer]->sources[opened_ & 1][member]);
 }
 char *SharedMemoryCommunicator::targetOf(int peer) const {
   return reinterpret_cast<char *>(segment_.arena(group_[peer]) + publishedBy(peer).target);
@@ -167,21 +155,35 @@ char *SharedMemoryCommunicator::stagingOf(int peer) const {
   return reinterpret_cast<char *>(segment_.staging(index_, group_[peer]));
 }
 
-/// target[0, count) = the sum over peers of sources[peer][first, first+count).
-void SharedMemoryCommunicator::reduceAll(void *target, const void *const *sources,
-                                         std::size_t first, std::size_t count,
-                                         const Request &request) {
+/// target[0, count) = the sum over peers of sourceOf(peer)[first, first+count).
+template <class SourceOf>
+void SharedMemoryCommunicator::reduceAll(void *target, SourceOf sourceOf, std::size_t first,
+                                         std::size_t count, const Request &request) {
   for (int peer = 0; peer < size(); ++peer)
-    shifted_[peer] = static_cast<const char *>(sources[peer]) + first * sizeOf(request);
-  reduceInRankOrder(target, shifted_.data(), size(), count, request.type, request.op);
+    sources_[peer] = static_cast<const char *>(sourceOf(peer)) + first * sizeOf(request);
+  reduceInRankOrder(target, sources_.data(), size(), count, request.type, request.op);
+}
+
+template <class Body>
+void SharedMemoryCommunicator::forEachStaged(const Request &request, const void *source,
+                                             std::size_t all, Body body) {
+  const std::size_t element = sizeOf(request), room = kStagingBytes / element;
+  for (std::size_t low = 0; low < all; low += room) {
+    const std::size_t high = std::min(all, low + room);
+    if (source)
+      std::memcpy(stagingOf(rank()), static_cast<const char *>(source) + low * element,
+                  (high - low) * element);
+    awaitAll(request);
+    body(low, high);
+    awaitAll(request);
+  }
 }
 
 //===----------------------------------------------------------------------===//
 // Collectives
 //===----------------------------------------------------------------------===//
 
-template <class SourceOf>
-void SharedMemoryCommunicator::moveFrom(SourceOf sourceOf, const Request &request,
+void SharedMemoryCommunicator::moveFrom(std::size_t member, const Request &request,
                                         const int *sources, const void *source, void *target) {
   const TransferRuns moves(request, size(), sources);
   const std::size_t element = sizeOf(request);
@@ -191,7 +193,7 @@ void SharedMemoryCommunicator::moveFrom(SourceOf sourceOf, const Request &reques
   // Each rank starts with itself, so that the ranks read from different peers.
   for (int step = 0; step < size(); ++step) {
     int peer = (rank() + step) % size();
-    const char *from = peer == rank() ? static_cast<const char *>(source) : sourceOf(peer);
+    const char *from = peer == rank() ? static_cast<const char *>(source) : sourceOf(peer, member);
     moves.forEach(peer, rank(), [&](std::size_t f, std::size_t t, std::size_t count) {
       if (to + t * element != from + f * element)
         copyBytes(to + t * element, from + f * element, count * element);
@@ -199,36 +201,30 @@ void SharedMemoryCommunicator::moveFrom(SourceOf sourceOf, const Request &reques
   }
 }
 
-template <class SourceOf>
-void SharedMemoryCommunicator::scatterFrom(SourceOf sourceOf, const Request &request,
+void SharedMemoryCommunicator::scatterFrom(std::size_t member, const Request &request,
                                            const void *whole, void *piece) {
   const ShardLayout layout = layoutOf(request);
   const std::size_t element = sizeOf(request);
-  for (int peer = 0; peer < size(); ++peer)
-    sources_[peer] = peer == rank() ? whole : sourceOf(peer);
+  const auto from = [&](int peer) { return peer == rank() ? whole : sourceOf(peer, member); };
   forEachRun(layout, rank(), [&](std::size_t p, std::size_t w, std::size_t count) {
-    reduceAll(static_cast<char *>(piece) + p * element, sources_.data(), w, count, request);
+    reduceAll(static_cast<char *>(piece) + p * element, from, w, count, request);
   });
   clearPadding(layout, rank(), piece, element);
 }
 
 void SharedMemoryCommunicator::doGroup(const Request &request, const GroupedCollective *members,
                                        std::size_t count) {
-  const bool staged = openGroup(request, members, count), moves = request.kind == Kind::AllGather;
+  const bool staged = open(request, members, count), moves = request.kind == Kind::AllGather;
   for (std::size_t i = 0; i < count; ++i) {
     const GroupedCollective &member = members[i];
-    const auto sourceOf = [&](int peer) {
-      return reinterpret_cast<const char *>(segment_.arena(group_[peer]) +
-                                            slots_[peer]->sources[opened_ & 1][i]);
-    };
     if (staged && moves)
       doMove(member.source, member.target, member.request, nullptr);
     else if (staged)
       doReduceScatter(member.source, member.target, member.request);
     else if (moves)
-      moveFrom(sourceOf, member.request, nullptr, member.source, member.target);
+      moveFrom(i, member.request, nullptr, member.source, member.target);
     else
-      scatterFrom(sourceOf, member.request, member.source, member.target);
+      scatterFrom(i, member.request, member.source, member.target);
   }
   if (!staged)
     awaitAll(request);
@@ -236,8 +232,8 @@ void SharedMemoryCommunicator::doGroup(const Request &request, const GroupedColl
 
 void SharedMemoryCommunicator::doMove(const void *source, void *target, const Request &request,
                                       const int *sources) {
-  if (!open(request, source)) {
-    moveFrom([&](int peer) { return sourceOf(peer); }, request, sources, source, target);
+  if (!open(request, source, target)) {
+    moveFrom(0, request, sources, source, target);
     return awaitAll(request);
   }
   const TransferRuns moves(request, size(), sources);
@@ -245,13 +241,8 @@ void SharedMemoryCommunicator::doMove(const void *source, void *target, const Re
   char *to = static_cast<char *>(target);
   if (moves.hasGaps(rank()))
     std::memset(to, 0, moves.targetCount() * element);
-  const std::size_t room = kStagingBytes / element, all = moves.sourceCount();
-  for (std::size_t low = 0; low < all; low += room) {
-    const std::size_t high = std::min(all, low + room);
-    if (moves.hasSource(rank()))
-      std::memcpy(stagingOf(rank()), static_cast<const char *>(source) + low * element,
-                  (high - low) * element);
-    awaitAll(request);
+  const void *own = moves.hasSource(rank()) ? source : nullptr;
+  forEachStaged(request, own, moves.sourceCount(), [&](std::size_t low, std::size_t high) {
     for (int peer = 0; peer < size(); ++peer)
       moves.forEach(peer, rank(), [&](std::size_t f, std::size_t t, std::size_t count) {
         clip(f, count, low, high, [&](std::size_t skipped, std::size_t part) {
@@ -259,34 +250,26 @@ void SharedMemoryCommunicator::doMove(const void *source, void *target, const Re
                       part * element);
         });
       });
-    awaitAll(request);
-  }
+  });
 }
 
 void SharedMemoryCommunicator::doReduceScatter(const void *whole, void *piece,
                                                const Request &request) {
-  if (!open(request, whole)) {
-    scatterFrom([&](int peer) { return sourceOf(peer); }, request, whole, piece);
+  if (!open(request, whole, piece)) {
+    scatterFrom(0, request, whole, piece);
     return awaitAll(request);
   }
   const ShardLayout layout = layoutOf(request);
   const std::size_t element = sizeOf(request);
   char *to = static_cast<char *>(piece);
-  for (int peer = 0; peer < size(); ++peer)
-    sources_[peer] = stagingOf(peer);
-  const std::size_t room = kStagingBytes / element, all = layout.wholeCount();
-  for (std::size_t low = 0; low < all; low += room) {
-    const std::size_t high = std::min(all, low + room);
-    std::memcpy(stagingOf(rank()), static_cast<const char *>(whole) + low * element,
-                (high - low) * element);
-    awaitAll(request);
+  const auto staging = [&](int peer) { return stagingOf(peer); };
+  forEachStaged(request, whole, layout.wholeCount(), [&](std::size_t low, std::size_t high) {
     forEachRun(layout, rank(), [&](std::size_t p, std::size_t w, std::size_t count) {
       clip(w, count, low, high, [&](std::size_t skipped, std::size_t part) {
-        reduceAll(to + (p + skipped) * element, sources_.data(), w + skipped - low, part, request);
+        reduceAll(to + (p + skipped) * element, staging, w + skipped - low, part, request);
       });
     });
-    awaitAll(request);
-  }
+  });
   clearPadding(layout, rank(), piece, element);
 }
 
@@ -295,16 +278,15 @@ void SharedMemoryCommunicator::doAllReduce(const void *source, void *target,
   const std::size_t element = sizeOf(request), all = request.total;
   char *to = static_cast<char *>(target);
   const bool staged = open(request, source, target);
+  const auto from = [&](int peer) { return peer == rank() ? source : sourceOf(peer, 0); };
 
   if (!staged && all * element > kSmallBytes) {
     // Each rank sums its part into the result, then copies the parts of the others. A part is a
     // multiple of 64 bytes, so that no two ranks write to the same cache line.
     const std::size_t part = ((all + size() - 1) / size() + 15) & ~std::size_t(15);
     const ShardLayout parts{1, part, 1, all};
-    for (int peer = 0; peer < size(); ++peer)
-      sources_[peer] = peer == rank() ? source : sourceOf(peer);
     forEachRun(parts, rank(), [&](std::size_t, std::size_t w, std::size_t count) {
-      reduceAll(to + w * element, sources_.data(), w, count, request);
+      reduceAll(to + w * element, from, w, count, request);
     });
     awaitAll(request);
     for (int step = 1; step < size(); ++step) {
@@ -319,27 +301,20 @@ void SharedMemoryCommunicator::doAllReduce(const void *source, void *target,
   // Every rank sums all elements, in pieces of the size of the staging area.
   alignas(64) char sum[kSmallBytes];
   if (!staged) {
-    for (int peer = 0; peer < size(); ++peer)
-      sources_[peer] = peer == rank() ? source : sourceOf(peer);
-    reduceAll(sum, sources_.data(), 0, all, request);
+    reduceAll(sum, from, 0, all, request);
     awaitAll(request); // all ranks have read before one writes, as the target may be the source
     std::memcpy(to, sum, all * element);
     return;
   }
-  for (int peer = 0; peer < size(); ++peer)
-    sources_[peer] = stagingOf(peer);
-  const std::size_t room = kStagingBytes / element;
-  for (std::size_t low = 0; low < all; low += room) {
-    const std::size_t count = std::min(all - low, room);
-    std::memcpy(stagingOf(rank()), static_cast<const char *>(source) + low * element,
-                count * element);
-    awaitAll(request);
-    reduceAll(to + low * element, sources_.data(), 0, count, request);
-    awaitAll(request);
-  }
+  const auto staging = [&](int peer) { return stagingOf(peer); };
+  forEachStaged(request, source, all, [&](std::size_t low, std::size_t high) {
+    reduceAll(to + low * element, staging, 0, high - low, request);
+  });
 }
 
-void SharedMemoryCommunicator::doBarrier(const Request &request) { open(request, nullptr); }
+void SharedMemoryCommunicator::doBarrier(const Request &request) {
+  open(request, nullptr, nullptr);
+}
 
 //===----------------------------------------------------------------------===//
 // Transfers
@@ -362,9 +337,7 @@ bool SharedMemoryCommunicator::awaitPeer(WaitCounter &counter, std::uint64_t tar
                                          const Request &request, WaitedTime &waited) {
   if (counter.waitFor(target, kPollInterval))
     return true;
-  segment_.failure().check();
-  if (peer_.isClosing())
-    throw Aborted("the rank is leaving");
+  peer_.check();
   const int world = group_[request.root];
   const bool ended = segment_.rank(world).state == RankRecord::Done;
   if (counter.value() >= target) // before the peer ended
@@ -374,7 +347,7 @@ bool SharedMemoryCommunicator::awaitPeer(WaitCounter &counter, std::uint64_t tar
     throw Error(
         format("waiting in %s for rank %d, which has ended already", collective.c_str(), world))
         .byAll();
-  if (waited.look() < timeout_)
+  if (waited.look() < peer_.timeoutSeconds)
     return false;
   timeOut(collective, std::to_string(world) + describeState(segment_, world), {world});
 }

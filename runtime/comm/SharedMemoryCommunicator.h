@@ -22,8 +22,7 @@ public:
   /// `index`: the communicator of the segment; `group`: its world ranks, including this one;
   /// `peerIndex`: the communicator of the other ranks, if it is another one.
   SharedMemoryCommunicator(std::string name, const PeerContext &peer, SharedSegment &segment,
-                           int index, std::vector<int> group, double timeoutSeconds,
-                           int peerIndex = -1);
+                           int index, std::vector<int> group, int peerIndex = -1);
 
 protected:
   void doMove(const void *source, void *target, const Request &request,
@@ -39,9 +38,9 @@ protected:
 private:
   /// Publishes this rank's request, waits for all ranks, and checks that all requests are equal.
   /// True if a rank's data is outside its arena, so that all ranks must use staging.
-  bool open(const Request &request, const void *source, const void *target = nullptr);
+  bool open(const Request &request, const void *source, void *target);
   /// The same of the collectives of a group, which has `request`.
-  bool openGroup(const Request &request, const GroupedCollective *members, std::size_t count);
+  bool open(const Request &request, const GroupedCollective *members, std::size_t count);
   /// Checks that all ranks have published `request`; true if one of them uses staging.
   bool compare(const Request &request) const;
   /// Bytes of the source of this rank.
@@ -63,31 +62,34 @@ private:
   void checkCrossing(const Request &request) const;
 
   std::uint64_t offsetOf(const void *pointer, std::size_t bytes) const;
-  const char *sourceOf(int peer) const;
+  /// The source of a peer that has opened, in member `member` of a group.
+  const char *sourceOf(int peer, std::size_t member) const;
   char *targetOf(int peer) const;
   char *stagingOf(int peer) const;
   CollectiveSlot::PublishedBuffer &publishedBy(int peer) const {
     return slots_[peer]->published[opened_ & 1];
   }
 
-  /// After all ranks have opened: reads the sources of the peers, which `sourceOf(peer)` returns.
-  template <class SourceOf>
-  void moveFrom(SourceOf sourceOf, const Request &request, const int *sources, const void *source,
+  /// After all ranks have opened: reads the sources of the peers.
+  void moveFrom(std::size_t member, const Request &request, const int *sources, const void *source,
                 void *target);
+  void scatterFrom(std::size_t member, const Request &request, const void *whole, void *piece);
   template <class SourceOf>
-  void scatterFrom(SourceOf sourceOf, const Request &request, const void *whole, void *piece);
-  void reduceAll(void *target, const void *const *sources, std::size_t first, std::size_t count,
+  void reduceAll(void *target, SourceOf sourceOf, std::size_t first, std::size_t count,
                  const Request &request);
+  /// Calls `body(low, high)` for one part [low, high) of `all` elements after another, which every
+  /// rank has in its staging area then: this one of `source`, unless it is null.
+  template <class Body>
+  void forEachStaged(const Request &request, const void *source, std::size_t all, Body body);
 
   const PeerContext &peer_;
   SharedSegment &segment_;
   int index_, peerIndex_;
   std::vector<int> group_;
-  double timeout_;
   base::WaitCounter &barrier_;
   std::vector<CollectiveSlot *> slots_;
-  std::vector<const void *> sources_,
-      shifted_; // one for each peer; members, so that collectives allocate nothing
+  std::vector<const void *>
+      sources_; ///< of each peer; a member, so that collectives allocate nothing
   std::uint64_t opened_ = 0, arrivals_ = 0;
   std::uint64_t posted_ = 0, taken_ = 0; // of transfers
 };

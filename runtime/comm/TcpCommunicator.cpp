@@ -21,17 +21,12 @@ constexpr int kNone = -1;
 
 TcpCommunicator::TcpCommunicator(std::string name, const PeerContext &peer,
                                  const ConnectToPeer &connect, std::uint64_t id,
-                                 std::vector<int> group, double timeoutSeconds)
-    : MessageCommunicator(std::move(name), peer, std::move(group), timeoutSeconds),
+                                 std::vector<int> group)
+    : MessageCommunicator(std::move(name), peer, std::move(group), peer.timeoutSeconds),
       connections_(static_cast<std::size_t>(size())) {
-  const auto check = [&] {
-    peer_.failure->check();
-    if (peer_.isClosing())
-      throw Aborted("the rank is leaving");
-  };
   for (int peer = 0; peer < size(); ++peer)
     if (peer != rank())
-      connections_[peer].socket = connect(group_[peer], id, check, timeout_);
+      connections_[peer].socket = connect(group_[peer], id, [this] { peer_.check(); }, timeout_);
   entries_.reserve(connections_.size());
 }
 

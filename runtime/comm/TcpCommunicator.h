@@ -23,7 +23,7 @@ public:
   /// Opens the connections, which all ranks of the group identify by `id`. Errors: a rank cannot be
   /// reached or does not connect in time.
   TcpCommunicator(std::string name, const PeerContext &peer, const ConnectToPeer &connect,
-                  std::uint64_t id, std::vector<int> group, double timeoutSeconds);
+                  std::uint64_t id, std::vector<int> group);
   ~TcpCommunicator() override;
 
 protected:

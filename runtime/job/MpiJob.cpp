@@ -49,13 +49,10 @@ public:
   // Splitting the world is a collective over it: all ranks create the same communicators in order.
   std::unique_ptr<Communicator> communicator(int index, int) override {
     CommunicatorSpec spec = specOf(mesh_, options_, index);
-    std::vector<int> group = mesh_.ranksOf(spec, peer_.rank);
-    if (spec.isTransfer()) // the tag is the number of the sender's communicator, from 1
-      return std::make_unique<MpiCommunicator>(
-          spec.name, peer_, std::move(group), options_.timeoutSeconds,
-          1 + (spec.sends ? index : peerIndexOf(options_, index)));
-    return std::make_unique<MpiCommunicator>(spec.name, peer_, std::move(group),
-                                             options_.timeoutSeconds);
+    const int sender = spec.sends ? index : peerIndexOf(options_, index);
+    return std::make_unique<MpiCommunicator>(spec.name, peer_, mesh_.ranksOf(spec, peer_.rank),
+                                             options_.timeoutSeconds,
+                                             spec.isTransfer() ? 1 + sender : 0);
   }
 };
 

@@ -27,7 +27,7 @@ std::unique_ptr<Communicator> SharedJob::communicator(int index, int channel) {
   CommunicatorSpec spec = specOf(mesh_, options_, index);
   return std::make_unique<SharedMemoryCommunicator>(
       spec.name, peer_, segment_, index * kChannels + channel, mesh_.ranksOf(spec, peer_.rank),
-      options_.timeoutSeconds, peerIndexOf(options_, index) * kChannels + channel);
+      peerIndexOf(options_, index) * kChannels + channel);
 }
 
 SharedSegment::Layout layoutOf(const Mesh &mesh, const JobOptions &options) {

@@ -65,7 +65,6 @@ public:
     if (!local_.alone() &&
         std::all_of(group.begin(), group.end(), [&](int rank) { return local_.has(rank); }))
       return std::make_unique<SharedMemoryCommunicator>(spec.name, peer_, segment_, number, group,
-                                                        options_.timeoutSeconds,
                                                         peerIndex * kChannels + channel);
     // A communicator that is created again gets its own connections. Both ends of transfers take
     // the number of the sender, and another one if the receiver is the lower rank: two ranks may
@@ -79,7 +78,7 @@ public:
         spec.name, peer_,
         [this](int peer, std::uint64_t connection, const std::function<void()> &check,
                double seconds) { return control_.join(peer, connection, check, seconds); },
-        id, group, options_.timeoutSeconds);
+        id, group);
   }
 
 private:
