@@ -3,18 +3,31 @@
 #ifndef BASE_JSONSTRUCTURE_H
 #define BASE_JSONSTRUCTURE_H
 
-#include "base/JsonObject.h"
+#include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <cstddef>
+#include <set>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace base {
 
-/// Follows a text up to its first fault: an object that has a name twice, of which a parser keeps
-/// one, or nesting deeper than kMaxJsonDepth, for which a recursive parser takes stack.
+/// Limits of headers, indices and manifests: the length is that of the reference reader of
+/// safetensors; a parser takes a hundred bytes of memory for each level of nesting.
+constexpr std::size_t kMaxJsonBytes = 100'000'000;
+constexpr int kMaxJsonDepth = 8;
+
+/// Follows a text up to its first error, and notes its first fault: an object that has a name
+/// twice, of which a parser keeps one, or nesting deeper than kMaxJsonDepth, for which a recursive
+/// parser takes stack and any other memory.
 class JsonStructure final : public nlohmann::json_sax<nlohmann::json> {
 public:
   /// "field 'links[0].name': got it twice, expected each field once".
   std::string fault;
+  /// Bytes before the error: an invalid character, or a number that is too large.
+  std::size_t before = 0;
 
   bool null() override { return value(); }
   bool boolean(bool) override { return value(); }
@@ -30,13 +43,14 @@ public:
   bool key(string_t &name) override {
     Level &level = levels.back();
     level.name = name;
-    if (level.names.insert(name).second)
-      return true;
-    fault = "field '" + place() + "': got it twice, expected each field once";
-    return false;
+    if (!level.names.insert(name).second && fault.empty())
+      fault = "field '" + place() + "': got it twice, expected each field once";
+    return true;
   }
-  /// What is not JSON is left to the parser of the text.
-  bool parse_error(std::size_t, const std::string &, const nlohmann::json::exception &) override {
+  bool parse_error(std::size_t read, const std::string &token,
+                   const nlohmann::json::exception &error) override {
+    const bool isNumber = dynamic_cast<const nlohmann::json::out_of_range *>(&error);
+    before = read - std::min(read, isNumber ? token.size() : 1);
     return false;
   }
 
@@ -51,7 +65,8 @@ private:
 
   bool open(bool isObject) {
     if (levels.size() == static_cast<std::size_t>(kMaxJsonDepth)) {
-      fault = "is nested deeper than " + std::to_string(kMaxJsonDepth) + " levels";
+      if (fault.empty())
+        fault = "is nested deeper than " + std::to_string(kMaxJsonDepth) + " levels";
       return false;
     }
     levels.push_back({isObject});
@@ -83,6 +98,13 @@ inline std::string findStructureFault(std::string_view text) {
   JsonStructure structure;
   nlohmann::json::sax_parse(text.begin(), text.end(), &structure);
   return structure.fault;
+}
+
+/// Bytes of `text` before its first error.
+inline std::size_t positionOfError(std::string_view text) {
+  JsonStructure structure;
+  nlohmann::json::sax_parse(text.begin(), text.end(), &structure);
+  return std::min(structure.before, text.size());
 }
 
 } // namespace base
