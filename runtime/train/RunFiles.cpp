@@ -11,7 +11,6 @@
 #include "runtime/train/ModelChange.h"
 #include "runtime/train/ParameterNames.h"
 #include "runtime/train/RunCheckpoints.h"
-#include "runtime/train/Weights.h"
 
 #include <algorithm>
 #include <cerrno>

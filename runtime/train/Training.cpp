@@ -21,7 +21,6 @@
 #include "runtime/train/RunHeader.h"
 #include "runtime/train/RunLog.h"
 #include "runtime/train/Spikes.h"
-#include "runtime/train/Weights.h"
 
 #include <algorithm>
 #include <cmath>
