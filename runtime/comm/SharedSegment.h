@@ -72,6 +72,9 @@ public:
   static std::size_t bytesFor(const Layout &layout);
   /// `mapping` has bytesFor(layout) bytes, which are zero or in use by peers.
   SharedSegment(Mapping mapping, const Layout &layout);
+  /// In memory of this process and those that it forks later.
+  explicit SharedSegment(const Layout &layout)
+      : SharedSegment(Mapping::anonymous(bytesFor(layout)), layout) {}
 
   const Layout &layout() const { return layout_; }
   base::Failure &failure() const;

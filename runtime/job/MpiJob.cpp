@@ -1,4 +1,5 @@
-#include "runtime/job/MpiJob.h"
+#include "base/Error.h"
+#include "runtime/job/SharedJob.h"
 
 #ifndef FSDP_WITH_MPI
 
@@ -22,7 +23,6 @@ int runMpiRank(const Mesh &, const JobOptions &, const LaunchEnvironment &,
 #include "runtime/comm/MpiCommunicator.h"
 #include "runtime/job/ErrorReport.h"
 #include "runtime/job/MachineMemory.h"
-#include "runtime/job/SharedJob.h"
 #include "runtime/job/StopSignals.h"
 
 #include <algorithm>
@@ -119,8 +119,7 @@ int runMpiRank(const Mesh &mesh, const JobOptions &asked, const LaunchEnvironmen
   }
 
   // A segment of this rank alone: its arena, its first error, its watchdog.
-  const SharedSegment::Layout layout{1, 1, options.arenaBytes};
-  SharedSegment segment(Mapping::anonymous(SharedSegment::bytesFor(layout)), layout);
+  SharedSegment segment({1, 1, options.arenaBytes});
   MpiJob job(mesh, options, rank, segment);
   std::vector<int> world(size);
   std::iota(world.begin(), world.end(), 0);

@@ -1,4 +1,3 @@
-#include "runtime/job/TcpJob.h"
 #include "base/PrintableText.h"
 #include "runtime/comm/SharedMemoryCommunicator.h"
 #include "runtime/comm/TcpCommunicator.h"
@@ -123,10 +122,8 @@ int end(const RendezvousError &error, int rank, int localRank) {
 SharedSegment segmentOf(const Mesh &mesh, const JobOptions &options, int rank,
                         const LocalRanks &local, std::uint64_t nonce) {
   requireMemory(MachineMemory::read(), static_cast<int>(local.ranks.size()), options.arenaBytes);
-  if (local.alone()) {
-    const SharedSegment::Layout layout{1, 1, options.arenaBytes};
-    return SharedSegment(Mapping::anonymous(SharedSegment::bytesFor(layout)), layout);
-  }
+  if (local.alone())
+    return SharedSegment({1, 1, options.arenaBytes});
   return joinSegment(
       layoutOf(mesh, options),
       {rank, local.ranks.front(), static_cast<int>(local.ranks.size()),

@@ -1,4 +1,9 @@
 //===- Exports.h - the weights that a run writes at its end -----*- C++ -*-===//
+//
+// One global tensor per parameter, under its own name and in its file shape, for any mesh; layouts
+// are those of Hugging Face's models. Tied tensors are stored once.
+//
+//===----------------------------------------------------------------------===//
 
 #ifndef FSDP_RUNTIME_TRAIN_EXPORTS_H
 #define FSDP_RUNTIME_TRAIN_EXPORTS_H
