@@ -15,8 +15,6 @@
 
 namespace fsdp::rt {
 
-class TransferRuns;
-
 /// A backend implements the messages, which arrive between two ranks in the order in which they
 /// were sent.
 class MessageCommunicator : public Communicator {
@@ -57,16 +55,13 @@ private:
   void open(const Request &request);
   struct Posted;
   /// Bytes of scratch memory of a collective; its messages; what is done after their arrival.
-  std::size_t scratchForMove(const Posted &posted) const;
-  void postMove(const Posted &posted);
-  void completeMove(const Posted &posted);
-  std::size_t scratchForScatter(const Posted &posted) const;
-  void postScatter(const Posted &posted);
-  /// `padded`: the piece has room for its padding, which is cleared.
-  void completeScatter(const Posted &posted, bool padded);
-  /// `request` is named in errors.
-  void move(const void *source, void *target, const TransferRuns &moves, const Request &request);
-  void scatter(const void *whole, void *piece, const Request &request, bool padded);
+  std::size_t scratchFor(const Posted &posted) const;
+  void post(const Posted &posted);
+  /// `padded`: the piece of a sum has room for its padding, which is cleared.
+  void complete(const Posted &posted, bool padded);
+  /// Performs collectives whose messages are under way at once; `request` is named in errors.
+  void performAll(const Request &request, const GroupedCollective *members, std::size_t count,
+                  const int *sources = nullptr, bool padded = true);
   [[noreturn]] void reportAbsent(const Request &request);
   /// Scratch memory of at least this many bytes, which grows in the first step.
   char *scratch(std::size_t bytes);
