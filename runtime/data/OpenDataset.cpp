@@ -107,9 +107,9 @@ private:
     const auto &shape = tensor->shape;
     if (shape.empty() ||
         !std::equal(shape.begin() + 1, shape.end(), input.sample.begin(), input.sample.end())) {
-      const std::string extents = shapeText(input.sample.begin(), input.sample.end());
-      refuse(input, "got shape " + shapeText(shape.data(), shape.data() + shape.size()) +
-                        ", expected [samples" + (input.sample.empty() ? "]" : ", ") +
+      const std::string extents = shapeText(input.sample);
+      refuse(input, "got shape " + shapeText(shape) + ", expected [samples" +
+                        (input.sample.empty() ? "]" : ", ") +
                         (input.sample.empty() ? "" : extents.substr(1)));
     }
     return *tensor;

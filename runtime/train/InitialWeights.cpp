@@ -57,9 +57,7 @@ void checkTensor(const WeightFiles &file, const Parameter &parameter, const File
     refuse("got dtype " + tensor.dtype + ", expected F32, BF16, F16 or F64");
   const Shape &shape = parameter.fileShape;
   if (!std::equal(tensor.shape.begin(), tensor.shape.end(), shape.begin(), shape.end()))
-    refuse("got shape " +
-           shapeText(tensor.shape.data(), tensor.shape.data() + tensor.shape.size()) +
-           ", expected " + shapeText(shape.begin(), shape.end()));
+    refuse("got shape " + shapeText(tensor.shape) + ", expected " + shapeText(shape));
   const std::size_t bad = tensor.firstNonfinite();
   if (bad != tensor.elements())
     refuse("got a value that is not finite at element " + std::to_string(bad) +
