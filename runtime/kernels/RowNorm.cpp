@@ -251,23 +251,17 @@ void rmsNormGradSums(NormRows shape, const T *x, const T *scale, const float *rs
   rmsNormGradOfRows<Addition::sums>(shape, x, scale, rstd, dY, residual, dX, {dScale, sums});
 }
 
-#define INSTANTIATE(T)                                                                             \
-  template void layerNorm(NormRows, const T *, const T *, const T *, T *, float *, float *);       \
-  template void layerNormGrad(NormRows, const T *, const T *, const float *, const float *,        \
-                              const T *, T *, float *, float *);                                   \
-  template void layerNormGradPlus(NormRows, const T *, const T *, const float *, const float *,    \
-                                  const T *, const T *, T *, float *, float *);                    \
-  template void layerNormGradSums(NormRows, const T *, const T *, const float *, const float *,    \
-                                  const T *, const T *, T *, float *, float *, float *);           \
-  template void rmsNorm(NormRows, const T *, const T *, T *, float *);                             \
-  template void rmsNormGrad(NormRows, const T *, const T *, const float *, const T *, T *,         \
-                            float *);                                                              \
-  template void rmsNormGradPlus(NormRows, const T *, const T *, const float *, const T *,          \
-                                const T *, T *, float *);                                          \
-  template void rmsNormGradSums(NormRows, const T *, const T *, const float *, const T *,          \
-                                const T *, T *, float *, float *);
-INSTANTIATE(float)
-INSTANTIATE(bf16)
+#define INSTANTIATE(function)                                                                      \
+  template decltype(function<float>) function<float>;                                              \
+  template decltype(function<bf16>) function<bf16>;
+INSTANTIATE(layerNorm)
+INSTANTIATE(layerNormGrad)
+INSTANTIATE(layerNormGradPlus)
+INSTANTIATE(layerNormGradSums)
+INSTANTIATE(rmsNorm)
+INSTANTIATE(rmsNormGrad)
+INSTANTIATE(rmsNormGradPlus)
+INSTANTIATE(rmsNormGradSums)
 #undef INSTANTIATE
 
 } // namespace fsdp::rt::kernels
