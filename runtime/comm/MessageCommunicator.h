@@ -10,7 +10,10 @@
 
 #include "runtime/comm/Communicator.h"
 #include "runtime/comm/PeerContext.h"
+#include "runtime/comm/Socket.h"
 
+#include <functional>
+#include <memory>
 #include <vector>
 
 namespace fsdp::rt {
@@ -70,6 +73,24 @@ private:
   std::vector<const void *> sources_;
   std::vector<char> scratch_;
 };
+
+/// Makes the connection between this rank and world rank `peer` that both identify by `id`. Calls
+/// `check` several times a second, which may throw. Errors: the rank cannot be reached or does not
+/// connect within `seconds`.
+using ConnectToPeer = std::function<Socket(int peer, std::uint64_t id,
+                                           const std::function<void()> &check, double seconds)>;
+
+/// Messages over TCP. Opens the connections, which all ranks of the group identify by `id`. Errors:
+/// a rank cannot be reached or does not connect in time.
+std::unique_ptr<Communicator> tcpCommunicator(std::string name, const PeerContext &peer,
+                                              const ConnectToPeer &connect, std::uint64_t id,
+                                              std::vector<int> group);
+
+/// Messages over MPI, if the runtime was built with it. Collective over MPI_COMM_WORLD, but for a
+/// sender and a receiver, whose messages have a `tag` other than 0.
+std::unique_ptr<Communicator> mpiCommunicator(std::string name, const PeerContext &peer,
+                                              std::vector<int> group, double timeoutSeconds,
+                                              int tag = 0);
 
 } // namespace fsdp::rt
 

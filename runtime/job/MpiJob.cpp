@@ -20,7 +20,7 @@ int runMpiRank(const Mesh &, const JobOptions &, const LaunchEnvironment &,
 
 #else
 
-#include "runtime/comm/MpiCommunicator.h"
+#include "runtime/comm/MessageCommunicator.h"
 #include "runtime/job/ErrorReport.h"
 #include "runtime/job/MachineMemory.h"
 #include "runtime/job/StopSignals.h"
@@ -28,6 +28,7 @@ int runMpiRank(const Mesh &, const JobOptions &, const LaunchEnvironment &,
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <mpi.h>
 #include <numeric>
 #include <unistd.h>
 
@@ -50,9 +51,8 @@ public:
   std::unique_ptr<Communicator> communicator(int index, int) override {
     CommunicatorSpec spec = specOf(mesh_, options_, index);
     const int sender = spec.sends ? index : peerIndexOf(options_, index);
-    return std::make_unique<MpiCommunicator>(spec.name, peer_, mesh_.ranksOf(spec, peer_.rank),
-                                             options_.timeoutSeconds,
-                                             spec.isTransfer() ? 1 + sender : 0);
+    return mpiCommunicator(spec.name, peer_, mesh_.ranksOf(spec, peer_.rank),
+                           options_.timeoutSeconds, spec.isTransfer() ? 1 + sender : 0);
   }
 };
 
@@ -126,8 +126,7 @@ int runMpiRank(const Mesh &mesh, const JobOptions &asked, const LaunchEnvironmen
   // A rank that is done waits here for the others, and not in MPI_Finalize: the process of Open MPI
   // 4 sometimes hangs when a rank fails while another one finalizes. The timeout is longer, as
   // ranks that still work can report a more precise cause.
-  auto end = std::make_unique<MpiCommunicator>("end of the job", job.peer(), world,
-                                               10 * options.timeoutSeconds);
+  auto end = mpiCommunicator("end of the job", job.peer(), world, 10 * options.timeoutSeconds);
   int status = runRank(job, segment, 0, {}, [&](Job &started) {
     try {
       int result = body(started);

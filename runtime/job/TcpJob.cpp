@@ -1,6 +1,5 @@
 #include "base/PrintableText.h"
-#include "runtime/comm/SharedMemoryCommunicator.h"
-#include "runtime/comm/TcpCommunicator.h"
+#include "runtime/comm/MessageCommunicator.h"
 #include "runtime/job/ControlChannel.h"
 #include "runtime/job/ErrorReport.h"
 #include "runtime/job/JobToken.h"
@@ -63,8 +62,8 @@ public:
     const int peerIndex = peerIndexOf(options_, index);
     if (!local_.alone() &&
         std::all_of(group.begin(), group.end(), [&](int rank) { return local_.has(rank); }))
-      return std::make_unique<SharedMemoryCommunicator>(spec.name, peer_, segment_, number, group,
-                                                        peerIndex * kChannels + channel);
+      return sharedMemoryCommunicator(spec.name, peer_, segment_, number, group,
+                                      peerIndex * kChannels + channel);
     // A communicator that is created again gets its own connections. Both ends of transfers take
     // the number of the sender, and another one if the receiver is the lower rank: two ranks may
     // both send to each other.
@@ -73,7 +72,7 @@ public:
                                                 (group.front() > group.back());
     const std::uint64_t id =
         std::uint64_t(made_[number]++) << 32 | static_cast<std::uint32_t>(common);
-    return std::make_unique<TcpCommunicator>(
+    return tcpCommunicator(
         spec.name, peer_,
         [this](int peer, std::uint64_t connection, const std::function<void()> &check,
                double seconds) { return control_.join(peer, connection, check, seconds); },
