@@ -15,11 +15,11 @@
 #include "runtime/train/Exports.h"
 #include "runtime/train/Hyperparameters.h"
 #include "runtime/train/Log.h"
+#include "runtime/train/LogFile.h"
 #include "runtime/train/ParameterNames.h"
 #include "runtime/train/Prints.h"
 #include "runtime/train/RunCheckpoints.h"
 #include "runtime/train/RunHeader.h"
-#include "runtime/train/RunLog.h"
 #include "runtime/train/Spikes.h"
 
 #include <algorithm>
