@@ -6,7 +6,7 @@
 #include "runtime/job/FlightRecord.h"
 #include "runtime/job/ForkedRanks.h"
 #include "runtime/job/Launcher.h"
-#include "runtime/job/MachineMemory.h"
+#include "runtime/job/Machine.h"
 #include "runtime/job/NodeLocalGroup.h"
 #include "runtime/job/SharedJob.h"
 #include "runtime/job/StopSignals.h"

@@ -22,7 +22,7 @@ int runMpiRank(const Mesh &, const JobOptions &, const LaunchEnvironment &,
 
 #include "runtime/comm/MessageCommunicator.h"
 #include "runtime/job/ErrorReport.h"
-#include "runtime/job/MachineMemory.h"
+#include "runtime/job/Machine.h"
 #include "runtime/job/StopSignals.h"
 
 #include <algorithm>

@@ -3,7 +3,7 @@
 #include "runtime/job/ControlChannel.h"
 #include "runtime/job/ErrorReport.h"
 #include "runtime/job/JobToken.h"
-#include "runtime/job/MachineMemory.h"
+#include "runtime/job/Machine.h"
 #include "runtime/job/NodeLocalGroup.h"
 #include "runtime/job/SharedJob.h"
 #include "runtime/job/StopSignals.h"
