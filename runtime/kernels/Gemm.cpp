@@ -66,7 +66,7 @@ template <class Out> void fillZero(const Gemm &g, Out *c) {
 template <class In, class Out>
 std::unique_ptr<GemmPlan> prepare(const Gemm &gemm, const GemmLibrary &library) {
   try {
-    return std::make_unique<GemmPlan>(gemm, dtypeOf<In>, dtypeOf<Out>, library);
+    return GemmPlan::prepare(gemm, dtypeOf<In>, dtypeOf<Out>, library);
   } catch (const dnnl::error &error) {
     if (std::is_same_v<In, bf16> && error.status == dnnl_unimplemented)
       return nullptr;
