@@ -22,6 +22,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <type_traits>
 
 namespace fsdp::rt::pairs {
 
@@ -151,13 +152,45 @@ struct GradientHead {
   ResultRows dQ;
 };
 
-/// The gradient of the heads of one group after the other. Scratch memory grows with the number of
-/// keys.
-class GroupGradient {
+/// Scratch memory of the gradient of a group, which grows with the number of keys.
+struct GradientMemory {
+  std::size_t width;  ///< filled up
+  std::size_t strips; ///< of keys
+  std::size_t bytes;  ///< of `memory`, which is aligned to 64
+  float *scores, *dQ, *logSumExp, *along, *dK, *dV;
+  bf16 *qTransposed, *dOutTransposed, *qPairs, *dOutPairs;
+  bf16 *keyRows, *valueRows, *keyColumns; ///< of all keys; columns block after block
+  bf16 *probabilities, *scoreGradients, *scoreGradientPairs;
+  bool *begunKeys; ///< strips with non-zero sums
+
+  /// Without memory only `bytes` is of use.
+  explicit GradientMemory(const AttentionShape &shape, char *memory = nullptr)
+      : width(roundUp(shape.width)), strips((shape.keys + kBlock - 1) / kBlock) {
+    const std::size_t sums = (shape.keys + kKeys - 1) / kKeys * kKeys * width;
+    auto next = reinterpret_cast<std::uintptr_t>(memory);
+    const auto place = [&](std::size_t count, auto &...arrays) {
+      ((arrays = reinterpret_cast<std::remove_reference_t<decltype(arrays)>>(next),
+        next += count * sizeof *arrays),
+       ...);
+    };
+    place(4 * kBlock * kBlock, scores);
+    place(kQueries * width, dQ);
+    place(kQueries, logSumExp, along);
+    place(sums, dK, dV);
+    place(kQueries * width, qTransposed, dOutTransposed, qPairs, dOutPairs);
+    place(sums, keyRows, valueRows, keyColumns);
+    place(kBlock * kQueries, probabilities, scoreGradients);
+    place(kKeys * kQueries, scoreGradientPairs);
+    place(strips, begunKeys);
+    bytes = (next - reinterpret_cast<std::uintptr_t>(memory) + 63) / 64 * 64;
+  }
+};
+
+/// The gradient of the heads of one group after the other.
+class GroupGradient : GradientMemory {
 public:
-  /// `memory`: scratch memory of `bytes(shape)`, aligned to 64.
-  GroupGradient(const AttentionShape &shape, const PairMultiplier &multiply, char *memory);
-  static std::size_t bytes(const AttentionShape &shape);
+  GroupGradient(const AttentionShape &shape, const PairMultiplier &multiply, char *memory)
+      : GradientMemory(shape, memory), shape(shape), multiply(multiply) {}
 
   /// `sees` lives as long as heads are added.
   void begin(Rows k, Rows v, const Visibility &sees);
@@ -178,16 +211,9 @@ private:
   const PairMultiplier &multiply;
   const Visibility *sees = nullptr; ///< of the batch
   const float *bias = nullptr;      ///< of the head, or null
-  std::size_t width;                ///< filled up
-  bool *begunKeys;                  ///< strips with non-zero sums
   bool begunQueries[kQueries / kBlock];
   std::int32_t queryIds[kQueries]; ///< of the block of queries
   float biasShifts[kQueries];      ///< the number subtracted from the bias of each
-  // Scratch memory; see the constructor.
-  bf16 *qTransposed, *dOutTransposed, *qPairs, *dOutPairs;
-  bf16 *keyRows, *valueRows, *keyColumns; ///< of all keys; columns block after block
-  bf16 *probabilities, *scoreGradients, *scoreGradientPairs;
-  float *scores, *dQ, *dK, *dV, *logSumExp, *along;
 };
 
 /// Up to 32 keys, of a block of keys that begins at `blockKey`.
@@ -198,51 +224,9 @@ struct GroupGradient::Strip {
   std::size_t firstQuery, endQuery;
 };
 
-/// How many numbers a gradient keeps.
-struct GradientCounts {
-  std::size_t strips, sums, floats, narrow;
-
-  explicit GradientCounts(const AttentionShape &shape)
-      : strips((shape.keys + kBlock - 1) / kBlock) {
-    const std::size_t width = roundUp(shape.width), blocks = (shape.keys + kKeys - 1) / kKeys;
-    sums = blocks * kKeys * width; // and rows and columns of keys
-    floats = 4 * kBlock * kBlock + kQueries * width + 2 * sums + 2 * kQueries;
-    narrow = 4 * kQueries * width + 3 * sums + 2 * kBlock * kQueries + kKeys * kQueries;
-  }
-};
-
-std::size_t GroupGradient::bytes(const AttentionShape &shape) {
-  const GradientCounts counts(shape);
-  return (counts.floats * sizeof(float) + counts.narrow * sizeof(bf16) + counts.strips + 63) / 64 *
-         64;
-}
-
-GroupGradient::GroupGradient(const AttentionShape &shape, const PairMultiplier &multiply,
-                             char *memory)
-    : shape(shape), multiply(multiply), width(roundUp(shape.width)) {
-  const std::size_t sums = GradientCounts(shape).sums;
-  scores = reinterpret_cast<float *>(memory);
-  dQ = scores + 4 * kBlock * kBlock;
-  logSumExp = dQ + kQueries * width;
-  along = logSumExp + kQueries;
-  dK = along + kQueries;
-  dV = dK + sums;
-  qTransposed = reinterpret_cast<bf16 *>(dV + sums);
-  dOutTransposed = qTransposed + kQueries * width;
-  qPairs = dOutTransposed + kQueries * width;
-  dOutPairs = qPairs + kQueries * width;
-  keyRows = dOutPairs + kQueries * width;
-  valueRows = keyRows + sums;
-  keyColumns = valueRows + sums;
-  probabilities = keyColumns + sums;
-  scoreGradients = probabilities + kBlock * kQueries;
-  scoreGradientPairs = scoreGradients + kBlock * kQueries;
-  begunKeys = reinterpret_cast<bool *>(scoreGradientPairs + kKeys * kQueries);
-}
-
 void GroupGradient::begin(Rows k, Rows v, const Visibility &ofBatch) {
   sees = &ofBatch;
-  std::fill_n(begunKeys, GradientCounts(shape).strips, false);
+  std::fill_n(begunKeys, strips, false);
   for (std::size_t key = 0; key < shape.keys; key += kBlock) {
     const std::size_t rows = std::min<std::size_t>(kBlock, shape.keys - key);
     const Block keys{k.at(key), k.stride, rows, shape.width};
@@ -453,7 +437,7 @@ bool attentionGrad(const AttentionShape &shape, const bf16 *q, const bf16 *k, co
     return false;
   const std::size_t shared = shape.heads / shape.groups;
   const std::size_t pieces = std::size_t(shape.batch) * shape.groups;
-  const std::size_t bytes = GroupGradient::bytes(shape);
+  const std::size_t bytes = GradientMemory(shape).bytes;
   auto *memory = static_cast<char *>(Workspace::ofThread().reserve(slotsOfPieces(pieces) * bytes));
   forEachPiece(pieces, [&](std::size_t piece, std::size_t slot) {
     const PairMultiplier multiply; // of this thread's matrix unit
