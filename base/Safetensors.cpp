@@ -26,12 +26,6 @@ std::size_t elementBytes(std::string_view dtype) {
   return 0;
 }
 
-template <typename T> T load(const char *data, std::size_t index) {
-  T value;
-  std::memcpy(&value, data + index * sizeof(T), sizeof(T));
-  return value;
-}
-
 /// The upper half of a float.
 float widenBrain(std::uint16_t brain) {
   const std::uint32_t bits = std::uint32_t(brain) << 16;
