@@ -37,7 +37,6 @@ private:
   LogicalResult einsum(nn::EinsumOp op);
   LogicalResult fused(nn::FusedOp op);
   LogicalResult runtimeCall(nn::KernelOpInterface op);
-  LogicalResult optimizerStep(OptimizerStepOp op);
   LogicalResult checkUpdate(OptimizerStepOp op);
   void passShard(OptimizerStepOp op);
   void passRest(OptimizerStepOp op);
@@ -320,26 +319,7 @@ void CallFinder::passRest(OptimizerStepOp op) {
   note(op.getDeferred() ? "deferredBadGradient" : "badGradient");
 }
 
-static std::string spellDeferred(OptimizerStepOp op) {
-  return std::string("/*deferred=*/") + (op.getDeferred() ? "true" : "false");
-}
-
-static std::string spellStorage(const ScheduledProgram &program, OptimizerStepOp op) {
-  return "storages[" + program.names.storage(op.getStorageAttr().getAttr()) + "]";
-}
-
-LogicalResult CallFinder::optimizerStep(OptimizerStepOp op) {
-  begin("optimizer_step", Call::argument);
-  if (failed(checkUpdate(op)))
-    return failure();
-  pass(spellStorage(program, op));
-  pass(spellDeferred(op));
-  passShard(op);
-  passRest(op);
-  return success();
-}
-
-/// Updates of several storages by one rule.
+/// Updates of one or several storages by one rule.
 LogicalResult CallFinder::group(ArrayRef<OptimizerStepOp> updates) {
   begin("optimizer_steps", Call::argument);
   for (OptimizerStepOp op : updates) {
@@ -348,13 +328,14 @@ LogicalResult CallFinder::group(ArrayRef<OptimizerStepOp> updates) {
     finder.begin("shard_update");
     if (failed(finder.checkUpdate(op)))
       return failure();
-    finder.pass(spellStorage(program, op));
+    finder.pass("storages[" + program.names.storage(op.getStorageAttr().getAttr()) + "]");
     finder.passShard(op);
     call.reads.append(member.reads);
     call.writes.append(member.writes);
   }
-  pass(spellDeferred(updates.front()));
-  passRest(updates.front());
+  OptimizerStepOp first = updates.front();
+  pass(first.getDeferred() ? "/*deferred=*/true" : "/*deferred=*/false");
+  passRest(first);
   return success();
 }
 
@@ -368,7 +349,7 @@ LogicalResult CallFinder::find(Operation *op) {
       })
       .Case([&](nn::EinsumOp op) { return einsum(op); })
       .Case([&](nn::FusedOp op) { return fused(op); })
-      .Case([&](OptimizerStepOp op) { return optimizerStep(op); })
+      .Case([&](OptimizerStepOp op) { return group(ArrayRef(op)); })
       .Case([&](nn::KernelOpInterface op) { return runtimeCall(op); })
       .Default([](Operation *) { return success(); });
 }

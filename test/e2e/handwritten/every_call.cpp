@@ -132,17 +132,18 @@ void step(Context &c) {
   clip_scale(c, 0, "clip_scale", state, lr, scale);
   acceptable(c, 0, "acceptable", state, lr, scale, ok);
   const ArenaSpan<float> noScale{};
-  optimizer_step(c, 0, "sgd", unit, false, rule, p, g, lr, noScale, ok, state, badGradient(state));
-  optimizer_step(c, 0, "sgd scaled", unit, false, rule, p, g, lr, scale, ok, state,
-                 badGradient(state));
-  optimizer_step(c, 0, "sgd momentum", unit, false, rule, p, g, m, lr, noScale, ok, state,
-                 badGradient(state));
-  optimizer_step(c, 0, "sgd momentum scaled", unit, false, rule, p, g, m, lr, scale, ok, state,
-                 badGradient(state));
-  optimizer_step(c, 0, "adam", unit, false, rule, p, g, m, v, lr, noScale, ok, state,
-                 badGradient(state));
-  optimizer_step(c, 0, "adamw scaled", unit, true, rule, p, g, m, v, lr, scale, ok, state,
-                 deferredBadGradient(state));
+  optimizer_steps(c, 0, "sgd", false, rule, lr, noScale, ok, state, badGradient(state),
+                  shard_update(unit, p, g));
+  optimizer_steps(c, 0, "sgd scaled", false, rule, lr, scale, ok, state, badGradient(state),
+                  shard_update(unit, p, g));
+  optimizer_steps(c, 0, "sgd momentum", false, rule, lr, noScale, ok, state, badGradient(state),
+                  shard_update(unit, p, g, m));
+  optimizer_steps(c, 0, "sgd momentum scaled", false, rule, lr, scale, ok, state,
+                  badGradient(state), shard_update(unit, p, g, m));
+  optimizer_steps(c, 0, "adam", false, rule, lr, noScale, ok, state, badGradient(state),
+                  shard_update(unit, p, g, m, v));
+  optimizer_steps(c, 0, "adamw scaled", true, rule, lr, scale, ok, state,
+                  deferredBadGradient(state), shard_update(unit, p, g, m, v));
   optimizer_steps(c, 0, "adam of two", false, rule, lr, noScale, ok, state, badGradient(state),
                   shard_update(unit, p, g, m), shard_update(unit, v, g, m));
   optimizer_steps(c, 0, "sgd of two, scaled", true, rule, lr, scale, ok, state,
