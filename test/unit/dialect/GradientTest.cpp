@@ -8,11 +8,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/fsdp/FSDPDialect.h"
-#include "interpreter/Evaluator.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "test/unit/dialect/GradientCases.h"
+#include "test/unit/interpreter/Evaluate.h"
 #include "gtest/gtest.h"
 #include <cmath>
 #include <set>
