@@ -231,16 +231,13 @@ nn::ShardingRule ConstraintOp::getShardingRule() { return nn::ShardingRule::elem
 nn::Linearity ConstraintOp::getLinearity() { return nn::Linearity::linearMap; }
 nn::PrecisionClass ConstraintOp::getPrecisionClass() { return nn::PrecisionClass::first; }
 
-LogicalResult ConstraintOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> resultCotangents,
-                                            ArrayRef<bool> needed,
-                                            SmallVectorImpl<Value> &operandCotangents) {
-  if (!resultCotangents[0] || !needed[0])
-    operandCotangents.push_back({});
-  else
-    operandCotangents.push_back(
-        ConstraintOp::create(builder, getLoc(), getType(), resultCotangents[0], getSharding(),
-                             getPrioritiesAttr(), getSequenceParallelAttr(), getManualAttr()));
-  return success();
+nn::Cotangents ConstraintOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> d,
+                                             ArrayRef<bool> needed) {
+  Value input;
+  if (d[0] && needed[0])
+    input = ConstraintOp::create(builder, getLoc(), getType(), d[0], getSharding(),
+                                 getPrioritiesAttr(), getSequenceParallelAttr(), getManualAttr());
+  return SmallVector<Value>{input};
 }
 
 /// Fails if `op` in the body of a checkpoint cannot be recomputed.

@@ -12,6 +12,7 @@
 
 #include "dialect/nn/Elementwise.h"
 #include "dialect/nn/NNDialect.h"
+#include "dialect/nn/Precision.h"
 #include "mlir/IR/Matchers.h"
 #include <cmath>
 
@@ -40,12 +41,10 @@ struct Backward {
   Value x(unsigned index = 0) const { return op->getOperand(index); }
   Value y() const { return op->getResult(0); }
   Value constant(Value like, double value) const {
-    Type type = like.getType();
-    FloatAttr element = builder.getFloatAttr(getElementTypeOrSelf(type), value);
-    if (auto shaped = dyn_cast<ShapedType>(type))
-      return arith::ConstantOp::create(builder, op->getLoc(),
-                                       DenseElementsAttr::get(shaped, element.getValue()));
-    return arith::ConstantOp::create(builder, op->getLoc(), element);
+    if (auto type = dyn_cast<RankedTensorType>(like.getType()))
+      return createSplat(builder, op->getLoc(), type, value);
+    return arith::ConstantOp::create(builder, op->getLoc(),
+                                     builder.getFloatAttr(like.getType(), value));
   }
   template <typename Op, typename... Args> Value make(Args... args) const {
     return Op::create(builder, op->getLoc(), args...);
@@ -125,14 +124,13 @@ template <typename Op> struct KernelModel : KernelOpInterface::ExternalModel<Ker
 
 template <typename Op>
 struct DerivativeModel : DifferentiableOpInterface::ExternalModel<DerivativeModel<Op>, Op> {
-  LogicalResult buildCotangents(Operation *op, OpBuilder &builder, ArrayRef<Value> resultCotangents,
-                                ArrayRef<bool> needed,
-                                SmallVectorImpl<Value> &operandCotangents) const {
-    if (resultCotangents[0])
-      findRow(op)->differentiate({builder, op, resultCotangents[0], needed, operandCotangents});
-    else
-      operandCotangents.append(op->getNumOperands(), Value());
-    return success();
+  Cotangents buildCotangents(Operation *op, OpBuilder &builder, ArrayRef<Value> d,
+                             ArrayRef<bool> needed) const {
+    SmallVector<Value> cotangents;
+    if (!d[0])
+      return SmallVector<Value>(op->getNumOperands());
+    findRow(op)->differentiate({builder, op, d[0], needed, cotangents});
+    return cotangents;
   }
 };
 

@@ -132,18 +132,16 @@ KernelCall EmbeddingGradOp::getKernelCall() {
 // Gradients
 //===----------------------------------------------------------------------===//
 
-LogicalResult EmbeddingOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> resultCotangents,
-                                           ArrayRef<bool> needed,
-                                           SmallVectorImpl<Value> &operandCotangents) {
+Cotangents EmbeddingOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> d,
+                                        ArrayRef<bool> needed) {
   Value table;
-  if (resultCotangents[0] && needed[0]) {
+  if (d[0] && needed[0]) {
     RankedTensorType type = getTable().getType();
     table = EmbeddingGradOp::create(builder, getLoc(), cast<RankedTensorType>(getSumType(type)),
-                                    getIds(), resultCotangents[0]);
+                                    getIds(), d[0]);
     table = narrowTo(builder, table, type.getElementType());
   }
-  operandCotangents.append({table, Value()});
-  return success();
+  return SmallVector<Value>{table, Value()};
 }
 
 //===----------------------------------------------------------------------===//

@@ -1,6 +1,7 @@
 //===- NNRules.cpp - rules, costs and kernels of structured and row ops ---===//
 
 #include "dialect/nn/NNDialect.h"
+#include "dialect/nn/Precision.h"
 #include "dialect/nn/RowMath.h"
 #include "dialect/nn/Rows.h"
 #include "llvm/Support/MathExtras.h"
@@ -269,10 +270,10 @@ SmallVector<Value> ArgmaxOp::buildSplit(OpBuilder &builder, ValueRange operands,
   if (type.getRank() != 0)
     first = RepeatOp::create(builder, loc, type, RowMath::einops({}, m.rows), first);
   Value index = arith::AddIOp::create(builder, loc, ArgmaxOp::create(builder, loc, type, x), first);
-  Value turned = arith::SubIOp::create(builder, loc, m.integer(type, 0), index);
+  Value turned = arith::SubIOp::create(builder, loc, createSplat(builder, loc, type, 0), index);
   Value isLess = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OLT, own, top);
-  Value none = m.integer(type, -shards.getSize());
+  Value none = createSplat(builder, loc, type, static_cast<double>(-shards.getSize()));
   Value candidate = arith::SelectOp::create(builder, loc, isLess, none, turned);
   Value best = shards.allReduce(candidate, Reduction::max);
-  return {arith::SubIOp::create(builder, loc, m.integer(type, 0), best)};
+  return {arith::SubIOp::create(builder, loc, createSplat(builder, loc, type, 0), best)};
 }

@@ -171,37 +171,28 @@ static bool flowsBack(Value d, bool needed, Value operand) {
   return d && needed && isa<FloatType>(getElementTypeOrSelf(operand.getType()));
 }
 
-LogicalResult SliceOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> resultCotangents,
-                                       ArrayRef<bool> needed,
-                                       SmallVectorImpl<Value> &operandCotangents) {
-  Value d = resultCotangents[0], input;
-  if (flowsBack(d, needed[0], getInput()))
-    input = PadOp::create(builder, getLoc(), getInput().getType(), d, getDim(), getStart());
-  operandCotangents.push_back(input);
-  return success();
+Cotangents SliceOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> d, ArrayRef<bool> needed) {
+  Value input;
+  if (flowsBack(d[0], needed[0], getInput()))
+    input = PadOp::create(builder, getLoc(), getInput().getType(), d[0], getDim(), getStart());
+  return SmallVector<Value>{input};
 }
 
-LogicalResult PadOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> resultCotangents,
-                                     ArrayRef<bool> needed,
-                                     SmallVectorImpl<Value> &operandCotangents) {
-  Value d = resultCotangents[0], input;
-  if (flowsBack(d, needed[0], getInput()))
-    input = SliceOp::create(builder, getLoc(), getInput().getType(), d, getDim(), getLow());
-  operandCotangents.push_back(input);
-  return success();
+Cotangents PadOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> d, ArrayRef<bool> needed) {
+  Value input;
+  if (flowsBack(d[0], needed[0], getInput()))
+    input = SliceOp::create(builder, getLoc(), getInput().getType(), d[0], getDim(), getLow());
+  return SmallVector<Value>{input};
 }
 
-LogicalResult ConcatOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> resultCotangents,
-                                        ArrayRef<bool> needed,
-                                        SmallVectorImpl<Value> &operandCotangents) {
-  Value d = resultCotangents[0];
+Cotangents ConcatOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> d, ArrayRef<bool> needed) {
+  SmallVector<Value> parts;
   int64_t start = 0;
   for (auto [index, input] : llvm::enumerate(getInputs())) {
-    Value part;
-    if (flowsBack(d, needed[index], input))
-      part = SliceOp::create(builder, getLoc(), input.getType(), d, getDim(), start);
-    operandCotangents.push_back(part);
+    Value &part = parts.emplace_back();
+    if (flowsBack(d[0], needed[index], input))
+      part = SliceOp::create(builder, getLoc(), input.getType(), d[0], getDim(), start);
     start += cast<RankedTensorType>(input.getType()).getDimSize(getDim());
   }
-  return success();
+  return parts;
 }

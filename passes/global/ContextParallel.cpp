@@ -17,6 +17,7 @@
 #include "dialect/fsdp/AxisParts.h"
 #include "dialect/fsdp/AxisRoles.h"
 #include "dialect/fsdp/Structure.h"
+#include "dialect/nn/Precision.h"
 #include "dialect/nn/Zigzag.h"
 #include "mlir/IR/Matchers.h"
 #include "passes/Passes.h"
@@ -177,15 +178,12 @@ void StepSplitter::turnByNumbers(nn::RopeOp rope) {
 /// The numbers of `count` positions from `start` on, for each sample.
 Value StepSplitter::getPositions(int64_t samples, int64_t count, int64_t start, Location loc) {
   auto counts = RankedTensorType::get({count}, builder.getF32Type());
-  Value ones = arith::ConstantOp::create(
-      builder, loc, DenseElementsAttr::get(counts, builder.getF32FloatAttr(1).getValue()));
+  Value ones = nn::createSplat(builder, loc, counts, 1);
   Value before = nn::ScanSumOp::create(builder, loc, counts, "t", "t", ones, /*exclusive=*/true,
                                        /*reverse=*/false);
   Value numbers = arith::FPToSIOp::create(builder, loc, counts.clone(builder.getI32Type()), before);
   if (start != 0) {
-    auto number = cast<RankedTensorType>(numbers.getType());
-    Value first = arith::ConstantOp::create(
-        builder, loc, DenseElementsAttr::get(number, builder.getI32IntegerAttr(start).getValue()));
+    Value first = nn::createSplat(builder, loc, numbers.getType(), static_cast<double>(start));
     numbers = arith::AddIOp::create(builder, loc, numbers, first);
   }
   if (zigzag)

@@ -1,6 +1,7 @@
 //===- Gradients.cpp - from gradients to shards of sums -------------------===//
 
 #include "dialect/fsdp/Precision.h"
+#include "dialect/nn/Precision.h"
 #include "passes/local/partition/StageSums.h"
 #include "passes/local/partition/StepPartitioner.h"
 #include "passes/sharding/MeshAxes.h"
@@ -223,8 +224,7 @@ Value StepPartitioner::reduceStored(Reduction &reduction, ArrayRef<Value> gradie
     ParamOp param = member.param;
     if (!gradient) {
       RankedTensorType type = getGradientType(param).clone(param.getComputeType().getShape());
-      auto zero = DenseElementsAttr::get(type, builder.getZeroAttr(type.getElementType()));
-      locals.push_back(arith::ConstantOp::create(builder, loc, zero));
+      locals.push_back(nn::createSplat(builder, loc, type, 0));
       continue;
     }
     LocalValue local =
