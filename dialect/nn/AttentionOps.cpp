@@ -387,11 +387,7 @@ ShardingRule AttentionBiasGradOp::getShardingRule() {
 // The width that pairs are made of stays whole, as do positions that turn by their index.
 ShardingRule RopeOp::getShardingRule() {
   ShardingRule rule;
-  TensorFactors row;
-  for (auto [dim, size] : llvm::enumerate(getX().getType().getShape())) {
-    rule.factors.push_back({("d" + Twine(dim)).str(), size});
-    row.push_back({static_cast<int64_t>(dim)});
-  }
+  const TensorFactors row = rule.addDims(getX().getType());
   rule.factors.back().kind = FactorKind::whole;
   if (!getPositions())
     rule.factors[getDim()].kind = FactorKind::whole;

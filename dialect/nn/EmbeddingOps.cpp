@@ -62,11 +62,10 @@ struct LookupFactors {
 
   LookupFactors(RankedTensorType table, RankedTensorType ids, FactorKind idKind,
                 FactorKind rowKind) {
-    int64_t rank = ids.getRank();
-    for (int64_t dim = 0; dim < rank; ++dim) {
-      rule.factors.push_back({"d" + std::to_string(dim), ids.getDimSize(dim), idKind});
-      this->ids.push_back({dim});
-    }
+    const int64_t rank = ids.getRank();
+    this->ids = rule.addDims(ids);
+    for (Factor &factor : rule.factors)
+      factor.kind = idKind;
     rule.factors.push_back(
         {"row", table.getDimSize(0), rowKind, /*indexed=*/rowKind != FactorKind::whole});
     rule.factors.push_back({"width", table.getDimSize(1), FactorKind::parallel});

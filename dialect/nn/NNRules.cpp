@@ -57,14 +57,10 @@ ShardingRule ReduceOp::getShardingRule() {
 
 ShardingRule mlir::nn::rowRule(Operation *op, RankedTensorType whole, FactorKind last) {
   ShardingRule rule;
-  for (int64_t dim = 0; dim < whole.getRank(); ++dim)
-    rule.factors.push_back({"d" + std::to_string(dim), whole.getDimSize(dim),
-                            dim + 1 == whole.getRank() ? last : FactorKind::parallel});
+  const TensorFactors all = rule.addDims(whole);
+  rule.factors.back().kind = last;
   auto factorsOf = [&](Type type) {
-    TensorFactors dims;
-    for (int64_t dim = 0; dim < cast<RankedTensorType>(type).getRank(); ++dim)
-      dims.push_back({dim});
-    return dims;
+    return TensorFactors(ArrayRef(all).take_front(cast<RankedTensorType>(type).getRank()));
   };
   for (Type type : op->getOperandTypes())
     rule.operands.push_back(factorsOf(type));

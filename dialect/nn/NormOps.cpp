@@ -14,26 +14,27 @@ using namespace mlir::nn;
 //===----------------------------------------------------------------------===//
 
 /// The last dimension of `x` is a row, `scale` has its shape, `statistic` that of the rows.
-static LogicalResult verifyNorm(Operation *op, RankedTensorType x, RankedTensorType scale,
-                                RankedTensorType statistic, StringRef statisticName) {
+template <typename Op>
+static LogicalResult verifyNorm(Op op, Value statisticValue, StringRef statisticName) {
+  const RankedTensorType x = op.getX().getType(), scale = op.getScale().getType(),
+                         statistic = cast<RankedTensorType>(statisticValue.getType());
   // (C1)
   if (failed(verifyHasRows(op, x, "'x'")))
     return failure();
   // (C2)
   if (scale.getShape() != x.getShape().take_back())
-    return op->emitOpError("'scale' has type ")
-           << scale << ", expected the shape of a row of " << x;
+    return op.emitOpError("'scale' has type ") << scale << ", expected the shape of a row of " << x;
   // (C3)
   if (failed(verifyRows(op, x, statistic, statisticName)))
     return failure();
   // (C4)
   if (scale.getElementType() != x.getElementType())
-    return op->emitOpError("has an operand or result of type ")
+    return op.emitOpError("has an operand or result of type ")
            << scale << ", expected element type " << x.getElementType() << " as in 'x'";
   if (statistic.getElementType() != getSumType(x.getElementType()))
-    return op->emitOpError() << statisticName << " has type " << statistic
-                             << ", expected element type " << getSumType(x.getElementType())
-                             << " for sums of " << x.getElementType();
+    return op.emitOpError() << statisticName << " has type " << statistic
+                            << ", expected element type " << getSumType(x.getElementType())
+                            << " for sums of " << x.getElementType();
   return success();
 }
 
@@ -64,31 +65,21 @@ static LogicalResult verifyEps(Operation *op, const APFloat &eps) {
 LogicalResult SoftmaxOp::verify() { return verifyHasRows(*this, getX().getType(), "'x'"); }
 
 LogicalResult LayerNormOp::verify() {
-  if (failed(
-          verifyNorm(*this, getX().getType(), getScale().getType(), getMean().getType(), "'mean'")))
-    return failure();
-  return verifyEps(*this, getEps());
+  return failure(failed(verifyNorm(*this, getMean(), "'mean'")) ||
+                 failed(verifyEps(*this, getEps())));
 }
 
 LogicalResult LayerNormGradOp::verify() {
-  if (failed(
-          verifyNorm(*this, getX().getType(), getScale().getType(), getMean().getType(), "'mean'")))
-    return failure();
-  return verifyJoined(*this);
+  return failure(failed(verifyNorm(*this, getMean(), "'mean'")) || failed(verifyJoined(*this)));
 }
 
 LogicalResult RmsNormOp::verify() {
-  if (failed(
-          verifyNorm(*this, getX().getType(), getScale().getType(), getRstd().getType(), "'rstd'")))
-    return failure();
-  return verifyEps(*this, getEps());
+  return failure(failed(verifyNorm(*this, getRstd(), "'rstd'")) ||
+                 failed(verifyEps(*this, getEps())));
 }
 
 LogicalResult RmsNormGradOp::verify() {
-  if (failed(
-          verifyNorm(*this, getX().getType(), getScale().getType(), getRstd().getType(), "'rstd'")))
-    return failure();
-  return verifyJoined(*this);
+  return failure(failed(verifyNorm(*this, getRstd(), "'rstd'")) || failed(verifyJoined(*this)));
 }
 
 //===----------------------------------------------------------------------===//
@@ -105,14 +96,13 @@ struct RowFactors {
   /// as a row.
   TensorFactors whole, rows, row;
 
-  RowFactors(RankedTensorType x, FactorKind rowsKind) {
-    for (int64_t dim = 0; dim < x.getRank(); ++dim) {
-      bool last = dim + 1 == x.getRank();
-      rule.factors.push_back({last ? "row" : "d" + std::to_string(dim), x.getDimSize(dim),
-                              last ? FactorKind::combined : rowsKind});
-      whole.push_back({dim});
-      (last ? row : rows).push_back({dim});
-    }
+  RowFactors(RankedTensorType x, FactorKind rowsKind) : whole(rule.addDims(x)) {
+    rows.assign(whole.begin(), std::prev(whole.end()));
+    row = {whole.back()};
+    for (Factor &factor : rule.factors)
+      factor.kind = rowsKind;
+    rule.factors.back().name = "row";
+    rule.factors.back().kind = FactorKind::combined;
   }
 };
 

@@ -83,23 +83,15 @@ LogicalResult ConcatOp::verify() {
 /// there.
 static ShardingRule ruleAlong(Operation *op, int64_t dim) {
   ShardingRule rule;
-  auto result = cast<RankedTensorType>(op->getResult(0).getType());
-  for (int64_t i = 0; i < result.getRank(); ++i)
-    rule.factors.push_back({"d" + std::to_string(i), result.getDimSize(i),
-                            i == dim ? FactorKind::whole : FactorKind::parallel});
-  auto factorsOf = [&](RankedTensorType type, int64_t along) {
-    TensorFactors dims;
-    for (int64_t i = 0; i < type.getRank(); ++i)
-      dims.push_back({i == dim ? along : i});
-    return dims;
-  };
+  const TensorFactors result = rule.addDims(cast<RankedTensorType>(op->getResult(0).getType()));
+  rule.factors[dim].kind = FactorKind::whole;
   for (auto [index, type] : llvm::enumerate(op->getOperandTypes())) {
-    auto tensor = cast<RankedTensorType>(type);
-    rule.operands.push_back(factorsOf(tensor, rule.factors.size()));
-    rule.factors.push_back(
-        {"in" + std::to_string(index), tensor.getDimSize(dim), FactorKind::whole});
+    TensorFactors &operand = rule.operands.emplace_back(result);
+    operand[dim] = {static_cast<int64_t>(rule.factors.size())};
+    rule.factors.push_back({"in" + std::to_string(index),
+                            cast<RankedTensorType>(type).getDimSize(dim), FactorKind::whole});
   }
-  rule.results.push_back(factorsOf(result, dim));
+  rule.results.push_back(result);
   return rule;
 }
 
