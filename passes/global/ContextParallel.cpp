@@ -306,7 +306,7 @@ LogicalResult StepSplitter::run() {
     const int64_t dim = positions.find(mark);
     SmallVector<StringAttr> own = mark.getSharding().getAxes(dim);
     split(mark.getInput(), dim, /*maySplitFurther=*/true);
-    llvm::erase_if(own, [](StringAttr axis) { return splitsSequence(axis); });
+    llvm::erase_if(own, [](StringAttr axis) { return getAxisRole(axis).splitsSequence; });
     if (mesh.getSize(own) == 1) { // then the preceding constraint suffices
       mark.getResult().replaceAllUsesWith(mark.getInput());
       mark.erase();
@@ -353,14 +353,14 @@ void ContextParallel::runOnOperation() {
     return;
   SmallVector<StringAttr> axes;
   for (StringAttr axis : mesh.getMesh().getAxisNames())
-    if (splitsSequence(axis) && mesh.getMesh().getAxisSize(axis) > 1)
+    if (getAxisRole(axis).splitsSequence && mesh.getMesh().getAxisSize(axis) > 1)
       axes.push_back(axis);
   if (axes.empty())
     return;
   bool isUsed = false;
   module.walk([&](ExitManualOp region) { // uses the axis by itself
     isUsed |= llvm::any_of(getAxisNames(region.getOver()),
-                           [](StringAttr axis) { return splitsSequence(axis); });
+                           [](StringAttr axis) { return getAxisRole(axis).splitsSequence; });
   });
   std::set<AttentionKind> kinds;
   bool isZigzag = false;

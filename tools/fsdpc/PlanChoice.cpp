@@ -136,7 +136,7 @@ PlanChooser::PlanChooser(PlanModel &model, const Options &options)
   problem.operations = countOperations(model.module);
   // Costs of stages are not linear in the number of blocks.
   const bool hasStages = llvm::any_of(options.getMeshes().front(), [](const auto &axis) {
-    return ir::carriesRoles(axis.first) && axis.second > 1;
+    return ir::getAxisRole(axis.first).carriesRoles && axis.second > 1;
   });
   if (problem.countPlans() * problem.operations > kExhaustiveWork && !hasStages &&
       model.isEstimable()) {

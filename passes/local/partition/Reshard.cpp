@@ -39,7 +39,8 @@ void LocalValues::remark(Operation *consumer, Value global, Operation *collectiv
   // them.
   Operation *made = global.getDefiningOp();
   if ((isa<AllToAllOp>(collective) || (made && made->hasAttr(kTakenByHeadsAttrName))) &&
-      llvm::all_of(interface.getAxes(), [](StringAttr axis) { return splitsSequence(axis); }))
+      llvm::all_of(interface.getAxes(),
+                   [](StringAttr axis) { return getAxisRole(axis).splitsSequence; }))
     return;
   if (isa<ReshardOp>(consumer))
     for (Operation *user : consumer->getUsers()) // the first one comes last
