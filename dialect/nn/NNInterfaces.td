@@ -57,8 +57,8 @@ def SplitOpInterface : OpInterface<"SplitOpInterface"> {
 def DifferentiableOpInterface : OpInterface<"DifferentiableOpInterface"> {
   let description = [{
     Builds the cotangents of the operands (reverse mode) from the cotangents of
-    the results. `resultCotangents[i]` is null if the loss does not depend on
-    result i. The method appends one value per operand to `operandCotangents`,
+    the results. `d[i]`, that of result i, is null if the loss does not depend on
+    the result. The method returns one value per operand,
     null where the operand is not differentiable (integers, labels) or its entry
     in `needed` is false. It builds only what a needed cotangent uses, and emits a diagnostic
     if it fails. An op without float results does not need this interface: it is not
@@ -67,11 +67,9 @@ def DifferentiableOpInterface : OpInterface<"DifferentiableOpInterface"> {
   let cppNamespace = "::mlir::nn";
   let methods = [
     InterfaceMethod<"Build the vector-Jacobian product.",
-                    "::llvm::LogicalResult", "buildCotangents",
-                    (ins "::mlir::OpBuilder &":$builder,
-                         "::llvm::ArrayRef<::mlir::Value>":$resultCotangents,
-                         "::llvm::ArrayRef<bool>":$needed,
-                         "::llvm::SmallVectorImpl<::mlir::Value> &":$operandCotangents)>,
+                    "::mlir::nn::Cotangents", "buildCotangents",
+                    (ins "::mlir::OpBuilder &":$builder, "::llvm::ArrayRef<::mlir::Value>":$d,
+                         "::llvm::ArrayRef<bool>":$needed)>,
   ];
 }
 

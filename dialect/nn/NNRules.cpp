@@ -1,6 +1,7 @@
 //===- NNRules.cpp - rules, costs and kernels of structured and row ops ---===//
 
 #include "dialect/nn/NNDialect.h"
+#include "dialect/nn/Precision.h"
 #include "dialect/nn/RowMath.h"
 #include "dialect/nn/Rows.h"
 #include "llvm/Support/MathExtras.h"
@@ -56,14 +57,10 @@ ShardingRule ReduceOp::getShardingRule() {
 
 ShardingRule mlir::nn::rowRule(Operation *op, RankedTensorType whole, FactorKind last) {
   ShardingRule rule;
-  for (int64_t dim = 0; dim < whole.getRank(); ++dim)
-    rule.factors.push_back({"d" + std::to_string(dim), whole.getDimSize(dim),
-                            dim + 1 == whole.getRank() ? last : FactorKind::parallel});
+  const TensorFactors all = rule.addDims(whole);
+  rule.factors.back().kind = last;
   auto factorsOf = [&](Type type) {
-    TensorFactors dims;
-    for (int64_t dim = 0; dim < cast<RankedTensorType>(type).getRank(); ++dim)
-      dims.push_back({dim});
-    return dims;
+    return TensorFactors(ArrayRef(all).take_front(cast<RankedTensorType>(type).getRank()));
   };
   for (Type type : op->getOperandTypes())
     rule.operands.push_back(factorsOf(type));
@@ -269,10 +266,10 @@ SmallVector<Value> ArgmaxOp::buildSplit(OpBuilder &builder, ValueRange operands,
   if (type.getRank() != 0)
     first = RepeatOp::create(builder, loc, type, RowMath::einops({}, m.rows), first);
   Value index = arith::AddIOp::create(builder, loc, ArgmaxOp::create(builder, loc, type, x), first);
-  Value turned = arith::SubIOp::create(builder, loc, m.integer(type, 0), index);
+  Value turned = arith::SubIOp::create(builder, loc, createSplat(builder, loc, type, 0), index);
   Value isLess = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OLT, own, top);
-  Value none = m.integer(type, -shards.getSize());
+  Value none = createSplat(builder, loc, type, static_cast<double>(-shards.getSize()));
   Value candidate = arith::SelectOp::create(builder, loc, isLess, none, turned);
   Value best = shards.allReduce(candidate, Reduction::max);
-  return {arith::SubIOp::create(builder, loc, m.integer(type, 0), best)};
+  return {arith::SubIOp::create(builder, loc, createSplat(builder, loc, type, 0), best)};
 }

@@ -1,6 +1,6 @@
 //===- EvaluatorTest.cpp - what pure ops compute --------------------------===//
 
-#include "interpreter/Evaluator.h"
+#include "test/unit/interpreter/Evaluate.h"
 
 #include "dialect/fsdp/FSDPDialect.h"
 #include "mlir/Parser/Parser.h"
