@@ -34,6 +34,7 @@ private:
   LogicalResult output(Operation *op, StringAttr name);
   LogicalResult collective(CollectiveOpInterface op);
   LogicalResult einsum(nn::EinsumOp op);
+  LogicalResult withSum(nn::FusedOp op, const ProductWithSum &both);
   LogicalResult fused(nn::FusedOp op);
   LogicalResult runtimeCall(nn::KernelOpInterface op);
   LogicalResult optimizerStep(OptimizerStepOp op);
@@ -244,8 +245,25 @@ LogicalResult CallFinder::einsum(nn::EinsumOp op) {
   return success();
 }
 
+/// A product and the kernel that adds up the rows of one of its operands.
+LogicalResult CallFinder::withSum(nn::FusedOp op, const ProductWithSum &both) {
+  FailureOr<MatrixProduct> product = MatrixProduct::of(both.product);
+  if (failed(product))
+    return op->emitOpError() << "adds up the rows of an operand of a product that is no matrix "
+                                "product; use separate launches";
+  begin("gemm", Call::epilogue);
+  pass("OperandSum{" + shapeOf(*product) + ", /*ofRight=*/" + (both.ofRight ? "true" : "false") +
+       "}");
+  call.reads = {both.lhs, both.rhs};
+  for (Value result : op->getResults())
+    call.writes.push_back(target(result));
+  return success();
+}
+
 /// A product and the epilogue kernel on its rows; all other fused ops are a single kernel.
 LogicalResult CallFinder::fused(nn::FusedOp op) {
+  if (std::optional<ProductWithSum> both = ProductWithSum::of(launch))
+    return withSum(op, *both);
   std::optional<FusedProduct> fused = FusedProduct::of(launch);
   if (!fused || failed(needBuffers(op)))
     return success(!fused);
