@@ -248,9 +248,7 @@ LogicalResult CallFinder::einsum(nn::EinsumOp op) {
 /// A product and the kernel that adds up the rows of one of its operands.
 LogicalResult CallFinder::withSum(nn::FusedOp op, const ProductWithSum &both) {
   FailureOr<MatrixProduct> product = MatrixProduct::of(both.product);
-  if (failed(product))
-    return op->emitOpError() << "adds up the rows of an operand of a product that is no matrix "
-                                "product; use separate launches";
+  assert(succeeded(product) && "rows and columns are those of a matrix product");
   begin("gemm", Call::epilogue);
   pass("OperandSum{" + shapeOf(*product) + ", /*ofRight=*/" + (both.ofRight ? "true" : "false") +
        "}");
