@@ -35,6 +35,7 @@ private:
   LogicalResult output(Operation *op, StringAttr name);
   LogicalResult collective(CollectiveOpInterface op);
   LogicalResult einsum(nn::EinsumOp op);
+  LogicalResult withSum(nn::FusedOp op, const ProductWithSum &both);
   LogicalResult fused(nn::FusedOp op);
   LogicalResult runtimeCall(nn::KernelOpInterface op);
   LogicalResult checkUpdate(OptimizerStepOp op);
@@ -241,8 +242,23 @@ LogicalResult CallFinder::einsum(nn::EinsumOp op) {
   return success();
 }
 
+/// A product and the kernel that adds up the rows of one of its operands.
+LogicalResult CallFinder::withSum(nn::FusedOp op, const ProductWithSum &both) {
+  FailureOr<MatrixProduct> product = MatrixProduct::of(both.product);
+  assert(succeeded(product) && "rows and columns are those of a matrix product");
+  begin("gemm", Call::epilogue);
+  pass("OperandSum{" + shapeOf(*product) + ", /*ofRight=*/" + (both.ofRight ? "true" : "false") +
+       "}");
+  call.reads = {both.lhs, both.rhs};
+  for (Value result : op->getResults())
+    call.writes.push_back(target(result));
+  return success();
+}
+
 /// A product and the epilogue kernel on its rows; all other fused ops are a single kernel.
 LogicalResult CallFinder::fused(nn::FusedOp op) {
+  if (std::optional<ProductWithSum> both = ProductWithSum::of(launch))
+    return withSum(op, *both);
   std::optional<FusedProduct> fused = FusedProduct::of(launch);
   if (!fused || failed(needBuffers(op)))
     return success(!fused);

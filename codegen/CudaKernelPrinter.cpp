@@ -378,11 +378,14 @@ FailureOr<KernelFunction> mlir::fsdp::printCudaKernel(const ScheduledProgram &pr
     return failure();
   SmallVector<Value> buffers(launch.getIns());
   const std::optional<FusedProduct> begin = FusedProduct::of(launch);
+  const std::optional<ProductWithSum> withSum = ProductWithSum::of(launch);
   if (begin) {
     buffers = begin->ins;
     buffers.push_back(launch.getOuts().front());
+  } else if (withSum) {
+    buffers = {withSum->summed()};
   }
-  llvm::append_range(buffers, launch.getOuts());
+  llvm::append_range(buffers, llvm::drop_begin(launch.getOuts(), withSum ? 1 : 0));
   SmallVector<int64_t> alignments;
   for (Value buffer : buffers)
     alignments.push_back(program.alignmentOf(buffer));

@@ -107,9 +107,9 @@ struct Kernel {
   SmallVector<KernelStore> stores;
   std::optional<KernelReduction> reduction;
 
-  /// The kernel of the body of `launch`, without a leading product. Fails with a diagnostic that
-  /// names the op that has no form in C++ or does not fit one loop nest. Buffers of `anonymous`
-  /// kernels have no names.
+  /// The kernel of the body of `launch`, without a product before or after it. Fails with a
+  /// diagnostic that names the op that has no form in C++ or does not fit one loop nest. Buffers of
+  /// `anonymous` kernels have no names.
   static FailureOr<Kernel> create(LaunchOp launch, Traversal traversal, bool anonymous = false);
 
   /// Drops loops of one iteration and joins adjacent loops that all addresses treat as one, rows

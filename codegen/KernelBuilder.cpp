@@ -28,8 +28,8 @@ RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getTy
 class KernelBuilder {
 public:
   KernelBuilder(LaunchOp launch, Traversal traversal, bool anonymous)
-      : launch(launch), traversal(traversal), anonymous(anonymous),
-        begin(FusedProduct::of(launch)) {}
+      : launch(launch), traversal(traversal), anonymous(anonymous), begin(FusedProduct::of(launch)),
+        withSum(ProductWithSum::of(launch)) {}
   FailureOr<Kernel> build();
 
 private:
@@ -65,10 +65,11 @@ private:
   bool anonymous;
   Kernel kernel;
   std::optional<FusedProduct> begin; ///< the product that is complete in memory before the kernel
-  SmallVector<Value> sources;        ///< buffers of the inputs, without the product's
-  Operation *owner = nullptr;        ///< the reduction, or the op whose factors are the loops
-  nn::ShardingRule ownerRule;        ///< its factor i is the loop loopOf[i]
-  SmallVector<Index> ownerFactors;   ///< the loop of each factor
+  std::optional<ProductWithSum> withSum; ///< the product is no part of the kernel
+  SmallVector<Value> sources;            ///< buffers of the inputs, without the product's
+  Operation *owner = nullptr;            ///< the reduction, or the op whose factors are the loops
+  nn::ShardingRule ownerRule;            ///< its factor i is the loop loopOf[i]
+  SmallVector<Index> ownerFactors;       ///< the loop of each factor
   SmallVector<int64_t> fullShape;
   Indices fullIndices; ///< of tensors of the whole iteration space
   std::map<std::pair<void *, std::vector<int>>, int> known;
@@ -210,7 +211,9 @@ void KernelBuilder::declare() {
   auto name = [&](Value buffer) {
     return anonymous ? std::string() : actionOf(bufferName(buffer)).str();
   };
-  sources = begin ? begin->ins : llvm::to_vector(launch.getIns());
+  sources = begin     ? begin->ins
+            : withSum ? SmallVector<Value>{withSum->summed()}
+                      : llvm::to_vector(launch.getIns());
   for (Value in : sources) {
     kernel.inputs.push_back(cast<BufferType>(in.getType()).getTensor());
     kernel.inputNames.push_back(name(in));
@@ -220,18 +223,20 @@ void KernelBuilder::declare() {
     StringRef name = actionOf(nameOf(begin->product.getLoc()));
     kernel.inputNames.push_back(name.empty() ? "einsum" : name.str());
   }
-  for (Value out : launch.getOuts()) {
+  for (Value out : llvm::drop_begin(launch.getOuts(), withSum ? 1 : 0)) {
     kernel.outputs.push_back(cast<BufferType>(out.getType()).getTensor());
     kernel.outputNames.push_back(name(out));
   }
 }
 
 FailureOr<Kernel> KernelBuilder::build() {
-  Operation *yield = launch.getBody().front().getTerminator();
+  ValueRange yielded = launch.getBody().front().getTerminator()->getOperands();
+  if (withSum)
+    yielded = yielded.drop_front();
   declare();
-  if (failed(checkTypes()) || failed(chooseLoops(yield->getOperands())))
+  if (failed(checkTypes()) || failed(chooseLoops(yielded)))
     return failure();
-  for (auto [output, value] : llvm::enumerate(yield->getOperands())) {
+  for (auto [output, value] : llvm::enumerate(yielded)) {
     if (output == 0 && isProduct(resolveFused(value)))
       continue; // is already there
     if (failed(store(value, output)))
@@ -334,7 +339,7 @@ FailureOr<int> KernelBuilder::at(Value value, const Indices &indices) {
   if (argument || isProduct(value)) {
     KernelNode load(KernelNode::load, typeOf(value).getElementType());
     load.input = sources.size();
-    if (argument && !begin)
+    if (argument && !begin && !withSum)
       load.input = argument.getArgNumber();
     else if (argument)
       load.input = llvm::find(sources, launch.getIns()[argument.getArgNumber()]) - sources.begin();

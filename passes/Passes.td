@@ -531,7 +531,7 @@ def FusePass : Pass<"fsdp-fuse", "::mlir::fsdp::ProgramOp"> {
     `nn.reduce`. If a chain continues with the rows of a matrix product, like a bias, a GELU or a residual,
     the `nn.einsum` is the first op of the `nn.fused`. A value that is used only inside is not stored; one that is also used elsewhere
     is an additional result. Only cheap arithmetic is computed twice, nothing moves past a
-    collective, and the ops themselves do not change, so results are bitwise equal.
+    collective, and the ops themselves do not change, so results are bitwise equal. A sum over the rows of an operand of a product joins that product, as the gradients of a bias and its weight do.
 
     Example: `fsdp-opt --fsdp-fuse local.mlir`
   }];

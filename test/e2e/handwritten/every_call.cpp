@@ -66,6 +66,9 @@ void step(Context &c) {
   gemm(c, 0, "gemm added", Gemm{2, 2, 2, {1, 1, 1}, {2, 1, {}}, {2, 1, {}}, {2, 1, {}}, 1}, p, g,
        m);
 #endif
+  gemm(c, 0, "gemm with a sum",
+       OperandSum{Gemm{2, 2, 2, {1, 1, 1}, {2, 1, {}}, {2, 1, {}}, {2, 1, {}}, 0}, true},
+       reads(p, g), writes(m, v), fused);
   launch(c, 0, "launch", reads(p, g), writes(m), fused);
   cross_entropy(c, 0, "cross_entropy", LogitRows{2, 2}, p, label, g, m);
   cross_entropy(c, 0, "cross_entropy alone", LogitRows{2, 2}, p, wide_label, g);

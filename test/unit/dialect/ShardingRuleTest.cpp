@@ -116,6 +116,20 @@ TEST_F(ShardingRuleTest, Epilogue) {
   EXPECT_EQ(more.bytes, 64 + 8 + 64);
   EXPECT_FALSE(more.isBias);
   EXPECT_EQ(more.remainingBytes, more.bytes);
+  // The rows of an operand are read, their sum is written; a library has it with the product.
+  const Epilogue sum = getEpilogue(
+      parse("nn.fused %a, %b : (tensor<16x8xbf16>, tensor<16x4xbf16>) -> (tensor<8x4xf32>, "
+            "tensor<4xf32>) {\n"
+            "^bb0(%x: tensor<16x8xbf16>, %y: tensor<16x4xbf16>):\n"
+            "%p = nn.einsum \"ki,kj->ij\" %x, %y : (tensor<16x8xbf16>, tensor<16x4xbf16>) -> "
+            "tensor<8x4xf32>\n"
+            "%w = arith.extf %y : tensor<16x4xbf16> to tensor<16x4xf32>\n"
+            "%s = nn.reduce sum \"k j -> j\" %w : tensor<16x4xf32> -> tensor<4xf32>\n"
+            "nn.yield %p, %s : tensor<8x4xf32>, tensor<4xf32>\n}",
+            {"tensor<16x8xbf16>", "tensor<16x4xbf16>"}));
+  EXPECT_TRUE(sum.isOperandSum);
+  EXPECT_EQ(sum.bytes, 16 * 4 * 2 + 4 * 4);
+  EXPECT_EQ(sum.remainingBytes, 0);
   EXPECT_EQ(getEpilogue(parse("nn.einsum \"ik,kj->ij\" %a, %b : (tensor<8x16xf32>, "
                               "tensor<16x4xf32>) -> tensor<8x4xf32>",
                               {"tensor<8x16xf32>", "tensor<16x4xf32>"}))
