@@ -497,6 +497,10 @@ def JoinKernelsPass : Pass<"fsdp-join-kernels", "::mlir::fsdp::ProgramOp"> {
     Sums of squares (`fsdp.square_sum`) whose results are added become one, of 24 shards at most; those of the shards that are reduced last remain apart,
     as the others do not wait for that reduction.
 
+    A loss of rows of logits (`nn.cross_entropy`, `nn.partial_cross_entropy` where no other rank has classes) computes the cotangent of the logits too, so that the logits are read once. The cotangent of the loss
+    must not depend on the loss: what computes it, from constants and counts of samples for example, is moved before the loss, if it is pure, waits for no other rank and is no larger than one number for each row. Ops that
+    read the logits otherwise must come before the loss, as the gradient may take their place. Each number is the same.
+
     In f32 each number of a gradient with a residual is the same; in 16-bit types it is rounded once instead of twice. Sums over rows are added as by the norm's own sums, of numbers that are not rounded: they differ in
     their last digits from those of `nn.reduce`, in f32 too. The squares are added in double.
 

@@ -170,6 +170,9 @@ LogicalResult CrossEntropyOp::buildCotangents(OpBuilder &builder, ArrayRef<Value
                                               SmallVectorImpl<Value> &operandCotangents) {
   Location loc = getLoc();
   RankedTensorType type = getLogits().getType();
+  if (getGradient())
+    return emitOpError("has a 'gradient', which has no gradient itself; use "
+                       "'nn.cross_entropy_grad' where it is needed");
   Value logits;
   if (needed[0] && resultCotangents[0])
     logits = CrossEntropyGradOp::create(builder, loc, type, getLogits(), getLabels(),

@@ -22,6 +22,7 @@ using InPlacePair = std::tuple<std::string, unsigned, unsigned>;
 
 /// Of ops that call a kernel of the runtime, for both targets.
 inline const std::set<InPlacePair> kKernelPairs = {
+    {"nn.cross_entropy", 0, 2},      {"nn.partial_cross_entropy", 0, 3},
     {"nn.cross_entropy_grad", 0, 0}, {"nn.layer_norm", 0, 0},
     {"nn.layer_norm_grad", 0, 0},    {"nn.layer_norm_grad", 4, 0},
     {"nn.layer_norm_grad", 5, 0},    {"nn.rms_norm", 0, 0},

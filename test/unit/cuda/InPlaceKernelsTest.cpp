@@ -187,6 +187,18 @@ TYPED_TEST(InPlaceKernels, GradientOfCrossEntropy) {
           "nn.cross_entropy_grad", logits, offset, [&](Device<TypeParam> &x, Device<TypeParam> &y) {
             return cross_entropy_grad(shape, x, labels, sums, upstream, y, this->stream);
           });
+      this->expectSame(
+          "nn.cross_entropy", logits, offset, [&](Device<TypeParam> &x, Device<TypeParam> &y) {
+            Device<float> losses(shape.rows);
+            return cross_entropy(shape, x, labels, upstream, losses, sums, y, this->stream);
+          });
+      Device<std::int64_t> count(std::vector<std::int64_t>{std::int64_t(shape.classes)});
+      this->expectSame("nn.partial_cross_entropy", logits, offset,
+                       [&](Device<TypeParam> &x, Device<TypeParam> &y) {
+                         Device<float> top(shape.rows), picked(shape.rows);
+                         return partial_cross_entropy(shape, x, labels, count, upstream, top, sums,
+                                                      picked, y, this->stream);
+                       });
     }
 }
 
