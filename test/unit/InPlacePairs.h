@@ -48,7 +48,9 @@ inline std::string describe(const std::set<InPlacePair> &pairs) {
 /// The pairs that a suite of tests has compared.
 class InPlaceCoverage {
 public:
-  void add(const char *op, unsigned operand) { compared.insert({op, operand, 0u}); }
+  void add(const char *op, unsigned operand, unsigned result = 0) {
+    compared.insert({op, operand, result});
+  }
   /// Kernels' pairs that were not compared, "" for none.
   std::string missing() const {
     std::set<InPlacePair> pairs = kKernelPairs;

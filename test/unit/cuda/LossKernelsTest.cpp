@@ -95,10 +95,13 @@ TYPED_TEST(LossKernels, LossesWithGradientsAreThoseAlone) {
         OK(cross_entropy_grad(shape, logits_, labels_, sums, upstream, alone, this->stream));
         for (Device<T> *to : {&both, &elsewhere}) {
           OK(cross_entropy(shape, logits_, labels_, upstream, losses2, sums2, *to, this->stream));
-          EXPECT_EQ(to->floats(), alone.floats());
-          if (to == &both || offset == 0) { // else another order of sums
+          if (to == &both || offset == 0) {
+            EXPECT_EQ(to->floats(), alone.floats());
             EXPECT_EQ(losses2.floats(), losses.floats());
             EXPECT_EQ(sums2.floats(), sums.floats());
+          } else { // another order of sums
+            expectNear(to->floats(), alone.floats(), sizeof(T) == 2 ? 0x1p-7 : 1e-5, 1e-4, "apart");
+            expectClose<float>(losses2.floats(), losses.floats(), "losses apart");
           }
         }
       }

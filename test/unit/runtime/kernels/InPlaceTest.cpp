@@ -38,8 +38,8 @@ protected:
     expectBits(op, 0, inPlace, apart);
   }
   static void expectBits(const char *op, unsigned operand, const Values &got,
-                         const Values &expected) {
-    InPlace::coverage.add(op, operand);
+                         const Values &expected, unsigned result = 0) {
+    InPlace::coverage.add(op, operand, result);
     ASSERT_EQ(got.size(), expected.size());
     EXPECT_EQ(std::memcmp(got.data(), expected.data(), got.size() * sizeof(got[0])), 0)
         << op << " in place of operand " << operand;
@@ -219,11 +219,11 @@ TYPED_TEST(InPlace, LossesWithGradients) {
                                       got[0].data(), got[1].data(), apart.data());
         EXPECT_EQ(got[0], losses);
         EXPECT_EQ(got[1], sums);
-        this->expectBits("nn.cross_entropy", 0, apart, gradients);
+        this->expectBits("nn.cross_entropy", 0, apart, gradients, 2);
         kernels::crossEntropyWithGrad(shape, inPlace.data(), labels.data(), upstream.data(),
                                       got[0].data(), got[1].data(), inPlace.data());
         EXPECT_EQ(got[0], losses);
-        this->expectBits("nn.cross_entropy", 0, inPlace, gradients);
+        this->expectBits("nn.cross_entropy", 0, inPlace, gradients, 2);
         inPlace = logits;
       }
       kernels::partialCrossEntropy(shape, logits.data(), labels.data(), &count, top.data(),
@@ -240,8 +240,8 @@ TYPED_TEST(InPlace, LossesWithGradients) {
         EXPECT_EQ(got[1], sum);
         EXPECT_EQ(got[2], picked);
       }
-      this->expectBits("nn.partial_cross_entropy", 0, apart, gradients);
-      this->expectBits("nn.partial_cross_entropy", 0, inPlace, gradients);
+      this->expectBits("nn.partial_cross_entropy", 0, apart, gradients, 3);
+      this->expectBits("nn.partial_cross_entropy", 0, inPlace, gradients, 3);
     }
 }
 
