@@ -5,8 +5,8 @@
 // RUN: fsdp-translate --fsdp-to-cpp %t.mlir | FileCheck %s --check-prefix=WRITTEN
 // RUN: fsdp-opt %s --fsdp-to-scheduled | fsdp-translate --fsdp-to-cuda | FileCheck %s --check-prefix=WRITTEN
 
-// CHECK-DAG:  = fastGelu({{[a-z_0-9]+}}
-// CHECK-DAG:  = fastGeluGradient({{[a-z_0-9]+}}, {{[a-z_0-9]+}}
+// CHECK-DAG:  = fastGelu(
+// CHECK-DAG:  fastGeluGradient(
 // CHECK-DAG:  = tanhf(
 // WRITTEN-NOT: fastGelu
 // WRITTEN:     {{tanhf|vectorTanh}}(
