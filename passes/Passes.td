@@ -586,7 +586,7 @@ def VerifySchedulePass : Pass<"fsdp-verify-schedule", "::mlir::ModuleOp"> {
     events, also those of different segments without a join between them; nothing is read before it is written or after another
     buffer overwrote it; all roles execute the same segments and issue the same collectives in one order on each communicator, one
     role possibly some segments ahead of another, except where streams are joined; waits have no cycle, on one rank or between
-    roles; a storage is updated once between two advances of the step, and the step's number is not used after it was advanced in its
+    roles; a storage is updated once between two advances of the step, under a condition of that step or, where it is `deferred`, of the one before, and the step's number is not used after it was advanced in its
     walk; and, once memory is planned, every buffer is inside the arena and does not overlap what the driver fills. Each error names both
     launches.
 

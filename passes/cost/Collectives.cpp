@@ -105,11 +105,12 @@ std::optional<CollectiveTime> mlir::fsdp::cost::timeBy(const std::string &algori
     return CollectiveTime{seconds, algorithm, busBytes, B};
   };
   if (kind == "all_to_all") {
-    double seconds = 0;
+    double sending = 0;
     for (const PassedLevel &level : levels)
-      seconds = std::max(seconds,
+      sending = std::max(sending,
                          (level.blocks - 1) * level.size / P * S / level.link->bandwidthOf(kind));
-    return result(seconds + (algorithm == "direct" ? 1 : P - 1) * alpha, part);
+    return CollectiveTime{sending + (algorithm == "direct" ? 1 : P - 1) * alpha, algorithm, part,
+                          sending > 0 ? part / sending : B};
   }
   if (kind == "broadcast") {
     if (algorithm == "ring" || algorithm == "direct")
@@ -130,12 +131,14 @@ std::optional<CollectiveTime> mlir::fsdp::cost::timeBy(const std::string &algori
   if (algorithm == "tree" && reduces)
     return result(2 * S / B + 2 * steps * alpha, times * part);
   if (algorithm == "hierarchical") {
-    double seconds = 0;
-    for (const PassedLevel &level : levels)
-      seconds +=
-          (level.blocks - 1) / level.blocks * (S / level.size) / level.link->bandwidthOf(kind) +
-          (level.blocks - 1) * level.link->latency;
-    return result(times * seconds, times * part);
+    double sending = 0, latencies = 0;
+    for (const PassedLevel &level : levels) {
+      sending +=
+          (level.blocks - 1) / level.blocks * (S / level.size) / level.link->bandwidthOf(kind);
+      latencies += (level.blocks - 1) * level.link->latency;
+    }
+    return CollectiveTime{times * (sending + latencies), algorithm, times * part,
+                          sending > 0 ? part / sending : B};
   }
   return std::nullopt;
 }

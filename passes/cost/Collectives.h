@@ -33,7 +33,7 @@ struct CollectiveTime {
   /// Bytes that a rank sends over the slowest link, at its bandwidth: (P - 1) / P of the value in a
   /// gather, twice that in an all-reduce (the "bus bandwidth" of nccl-tests).
   double busBytes = 0;
-  double linkBandwidth = 0; ///< bytes/s
+  double linkBandwidth = 0; ///< bytes/s of `busBytes` if no message had a latency
 };
 
 /// A collective of `kind` (the mnemonic of the op) whose whole value has `bytes`, on a group, by

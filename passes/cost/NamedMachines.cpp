@@ -6,6 +6,7 @@
 #include "base/Numbers.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MathExtras.h"
@@ -119,13 +120,17 @@ static bool useKernels(Machine &machine, const std::string &name, std::string &e
 
 std::optional<Machine> mlir::fsdp::cost::findMachine(llvm::StringRef request, int64_t ranks,
                                                      std::string &error) {
-  auto [place, rest] = request.split(',');
+  llvm::SmallVector<llvm::StringRef> options(llvm::split(request, ','));
+  const llvm::StringRef place = options.front();
   std::optional<int64_t> nodes;
   std::string network, kernels;
-  while (!rest.empty()) {
-    llvm::StringRef option;
-    std::tie(option, rest) = rest.split(',');
+  llvm::StringSet<> known;
+  for (llvm::StringRef option : llvm::drop_begin(options)) {
     auto [key, value] = option.split('=');
+    if (!known.insert(key).second) {
+      error = base::mismatch(option.str(), "one " + key.str() + "= behind the machine");
+      return std::nullopt;
+    }
     if (key == "nodes") {
       int64_t count = 0;
       error = base::parseInteger(value.str(), base::IntegerRange<int64_t>{1, 1 << 20}, count);

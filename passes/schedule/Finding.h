@@ -24,7 +24,7 @@ enum class Fault {
   advanced,    ///< a use of the step's number after it was advanced
   collectives, ///< ranks that issue different collectives on a communicator
   segments,    ///< roles that go through different segments, or a segment that is never reached
-  updated      ///< a storage that is updated twice in a step
+  updated      ///< a storage that is updated twice in a step, or under a condition of another one
 };
 
 struct Finding {

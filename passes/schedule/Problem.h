@@ -139,6 +139,7 @@ struct Launch {
   std::vector<std::string> updates = {};
   /// Of updates: the index in `reads` of the flag without which it changes nothing, or -1.
   int condition = -1;
+  bool deferred = false; ///< updates with the gradients of the step before
   /// Indices in `writes` of flags that the launch sets to false. An update on condition of a flag
   /// that is false does not count.
   std::vector<int> clears = {};

@@ -24,7 +24,8 @@ public:
   void checkAccesses(const std::vector<Reachability> &orders);
   /// The bytes of flat storages that launches access.
   void checkMembers();
-  /// Uses of the step's number after it was advanced, and storages updated twice.
+  /// Uses of the step's number after it was advanced, storages updated twice, and updates
+  /// under conditions of other steps than theirs.
   void checkSteps();
 
 private:

@@ -84,15 +84,26 @@ namespace {
 /// advance.
 using Updated = std::map<std::string, std::set<std::pair<int, int>>>;
 
-/// The state for an update under the condition of a buffer, or -1 for an unconditional one. A
+/// When a condition may have been computed last.
+enum ConditionAge { thisStep = 1, earlierStep = 2 };
+
+/// The state for updates under the condition of a buffer, or -1 for unconditional ones. A
 /// condition that has since been cleared hides earlier updates.
-using Updates = std::map<int, Updated>;
+struct Condition {
+  Updated updated;
+  int ages = 0; ///< of ConditionAge; none where it is cleared, or nothing has been computed
+
+  bool operator==(const Condition &other) const {
+    return ages == other.ages && updated == other.updated;
+  }
+};
+using Conditions = std::map<int, Condition>;
 } // namespace
 
 /// A storage is updated once between two advances, over all paths; a cycle that updates it must
-/// therefore advance in between.
+/// therefore advance in between. Only deferred updates depend on the condition of an earlier step.
 void RoleChecker::checkUpdates() {
-  Updates nothing{{-1, {}}};
+  Conditions nothing{{-1, {}}};
   bool any = false;
   for (const Segment &segment : role.segments)
     for (const Launch &launch : segment.launches)
@@ -102,42 +113,50 @@ void RoleChecker::checkUpdates() {
       }
   if (!any)
     return;
-  auto run = [&](int s, Updates state, bool report) {
+  auto run = [&](int s, Conditions state, bool report) {
     const std::vector<Launch> &launches = role.segments[s].launches;
     for (int l = 0; l < static_cast<int>(launches.size()); ++l) {
       const Launch &launch = launches[l];
       if (launch.step == StepUse::advances)
-        state = nothing;
+        for (auto &[buffer, condition] : state)
+          condition = {{}, condition.ages ? earlierStep : 0};
       for (const std::string &storage : launch.updates) {
-        int condition = launch.condition < 0 ? -1 : launch.reads[launch.condition].buffer;
+        const Condition &condition =
+            state[launch.condition < 0 ? -1 : launch.reads[launch.condition].buffer];
         End own{roleIndex, s, l, -1};
-        for (auto [segment, index] : state[condition][storage]) {
-          if (!report)
-            break;
-          const std::string &first = role.segments[segment].launches[index].name;
-          std::string text =
-              segment == s && index == l
-                  ? " again, but nothing advances the step between; end the step with "
-                    "'fsdp.advance'"
-                  : " in the step in which " + quote(first) +
-                        " has updated it; update it once before each advance";
-          add(Fault::updated, quote(launch.name) + " updates storage " + quote(storage) + text, own,
-              {roleIndex, segment, index, -1});
-        }
-        for (auto &[buffer, updated] : state)
-          updated[storage] = {{s, l}};
+        if (report && (condition.ages & (launch.deferred ? thisStep : earlierStep)))
+          add(Fault::updated,
+              quote(launch.name) + " updates storage " + quote(storage) + " if a condition of " +
+                  (launch.deferred ? "its own step holds; remove 'deferred'"
+                                   : "an earlier step holds; mark it 'deferred'"),
+              own, own);
+        auto before = condition.updated.find(storage);
+        if (before != condition.updated.end() && report)
+          for (auto [segment, index] : before->second) {
+            const std::string &first = role.segments[segment].launches[index].name;
+            std::string text =
+                segment == s && index == l
+                    ? " again, but nothing advances the step between; end the step with "
+                      "'fsdp.advance'"
+                    : " in the step in which " + quote(first) +
+                          " has updated it; update it once before each advance";
+            add(Fault::updated, quote(launch.name) + " updates storage " + quote(storage) + text,
+                own, {roleIndex, segment, index, -1});
+          }
+        for (auto &[buffer, other] : state)
+          other.updated[storage] = {{s, l}};
       }
       for (size_t w = 0; w < launch.writes.size(); ++w) {
         auto condition = state.find(launch.writes[w].buffer);
         if (condition == state.end())
           continue;
         bool clears = std::count(launch.clears.begin(), launch.clears.end(), static_cast<int>(w));
-        condition->second = clears ? Updated() : state[-1];
+        condition->second = clears ? Condition() : Condition{state[-1].updated, thisStep};
       }
     }
     return state;
   };
-  std::vector<Updates> starts(role.segments.size());
+  std::vector<Conditions> starts(role.segments.size());
   std::vector<int> open;
   for (int entry : getEntries(role)) {
     starts[entry] = nothing;
@@ -146,13 +165,13 @@ void RoleChecker::checkUpdates() {
   while (!open.empty()) {
     int segment = open.back();
     open.pop_back();
-    Updates end = run(segment, starts[segment], false);
+    Conditions end = run(segment, starts[segment], false);
     for (int next : role.segments[segment].next) {
-      Updates both = starts[next];
-      for (const auto &[condition, updated] : end) {
-        both[condition];
-        for (const auto &[storage, launches] : updated)
-          both[condition][storage].insert(launches.begin(), launches.end());
+      Conditions both = starts[next];
+      for (const auto &[buffer, condition] : end) {
+        both[buffer].ages |= condition.ages;
+        for (const auto &[storage, launches] : condition.updated)
+          both[buffer].updated[storage].insert(launches.begin(), launches.end());
       }
       if (both != starts[next]) {
         starts[next] = std::move(both);

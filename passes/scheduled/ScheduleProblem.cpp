@@ -113,6 +113,7 @@ struct BodyFacts {
   bool advances = false; ///< to the next step
   SmallVector<StringRef, 1> updates;
   int condition = -1;
+  bool deferred = false;
   SmallVector<int> clears;
   StringRef kind;
   bool output = false;
@@ -126,6 +127,7 @@ BodyFacts::BodyFacts(LaunchOp launch)
       hasCollectives(!getCollectives(launch).empty()) {
   for (auto update : launch.getBody().getOps<OptimizerStepOp>()) {
     updates.push_back(update.getStorage());
+    deferred = update.getDeferred();
     if (auto argument = dyn_cast<BlockArgument>(update.getOk()))
       condition = static_cast<int>(argument.getArgNumber());
   }
@@ -272,6 +274,7 @@ private:
     launch.inPlace.assign(body.inPlace.begin(), body.inPlace.end());
     launch.updates.assign(body.updates.begin(), body.updates.end());
     launch.condition = body.condition;
+    launch.deferred = body.deferred;
     launch.clears.assign(body.clears.begin(), body.clears.end());
     launch.kind = body.kind;
     launch.output = body.output;

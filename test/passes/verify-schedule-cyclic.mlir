@@ -101,7 +101,7 @@ module attributes {fsdp.phase = "scheduled"} {
       %update = fsdp.launch "update" on "compute" wait(%reduced) ins(%w, %sum, %ok : !fsdp.buffer<tensor<16xf32>>, !fsdp.buffer<tensor<16xf32>>, !fsdp.buffer<tensor<i1>>) outs(%w : !fsdp.buffer<tensor<16xf32>>) step_state(%state : !fsdp.buffer<tensor<16xi64>>) {
       ^bb0(%x: tensor<16xf32>, %y: tensor<16xf32>, %i: tensor<i1>):
         %l = arith.constant dense<0.1> : tensor<f32>
-        %n = fsdp.optimizer_step <sgd, lr = 0.1> @s %x, %y states() lr %l scale %l if %i : tensor<16xf32> states 0
+        %n = fsdp.optimizer_step <sgd, lr = 0.1> @s %x, %y states() lr %l scale %l if %i deferred : tensor<16xf32> states 0
         fsdp.yield %n : tensor<16xf32>
       }
       %g = fsdp.buffer "g" : !fsdp.buffer<tensor<16xf32>>
@@ -124,11 +124,11 @@ module attributes {fsdp.phase = "scheduled"} {
         fsdp.advance if %i
       }
     }
-    fsdp.segment @drain evaluate next [@step, @drain] {
+    fsdp.segment @drain train drain next [@step, @drain] {
       %update = fsdp.launch "update" on "compute" wait(%reduced) ins(%w, %sum, %ok : !fsdp.buffer<tensor<16xf32>>, !fsdp.buffer<tensor<16xf32>>, !fsdp.buffer<tensor<i1>>) outs(%w : !fsdp.buffer<tensor<16xf32>>) step_state(%state : !fsdp.buffer<tensor<16xi64>>) {
       ^bb0(%x: tensor<16xf32>, %y: tensor<16xf32>, %i: tensor<i1>):
         %l = arith.constant dense<0.1> : tensor<f32>
-        %n = fsdp.optimizer_step <sgd, lr = 0.1> @s %x, %y states() lr %l scale %l if %i : tensor<16xf32> states 0
+        %n = fsdp.optimizer_step <sgd, lr = 0.1> @s %x, %y states() lr %l scale %l if %i deferred : tensor<16xf32> states 0
         fsdp.yield %n : tensor<16xf32>
       }
       %off = fsdp.launch "off" on "compute" outs(%ok : !fsdp.buffer<tensor<i1>>) {

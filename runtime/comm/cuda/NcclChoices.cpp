@@ -26,23 +26,13 @@ const char *overriding(const char *name, Variables variables) {
   return own || (value && !*value) ? nullptr : value;
 }
 
-std::optional<bool> flag(const char *name, Variables variables) {
-  const char *value = variables(name);
-  if (!value || !*value)
-    return std::nullopt;
-  if (std::strcmp(value, "0") != 0 && std::strcmp(value, "1") != 0)
-    throw Error(format("environment variable '%s' got '%s', expected 0 or 1", name, value),
-                kExitBadCommandLine);
-  return *value == '1';
-}
-
 } // namespace
 
 NcclChoices NcclChoices::from(Variables variables) {
   NcclChoices choices;
-  choices.always = flag("FSDP_NCCL_ALWAYS", variables).value_or(false);
-  choices.window = flag("FSDP_NCCL_WINDOW", variables).value_or(true);
-  choices.copyEngines = flag("FSDP_NCCL_COPY_ENGINES", variables);
+  choices.always = environmentFlag("FSDP_NCCL_ALWAYS", "", variables).value_or(false);
+  choices.window = environmentFlag("FSDP_NCCL_WINDOW", "", variables).value_or(true);
+  choices.copyEngines = environmentFlag("FSDP_NCCL_COPY_ENGINES", "", variables);
   if (choices.copyEngines.value_or(false) && !choices.window)
     throw Error("environment variable 'FSDP_NCCL_COPY_ENGINES' got '1' and 'FSDP_NCCL_WINDOW' got "
                 "'0', expected one of them only: copy engines gather between windows",

@@ -7,6 +7,8 @@
 #ifndef FSDP_RUNTIME_COMM_CUDA_NCCLCHOICES_H
 #define FSDP_RUNTIME_COMM_CUDA_NCCLCHOICES_H
 
+#include "base/EnvironmentFlag.h"
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -14,8 +16,7 @@
 
 namespace fsdp::rt {
 
-/// The value of an environment variable, or null.
-using Variables = const char *(*)(const char *name);
+using base::Variables;
 
 /// FSDP_NCCL_*, "0" or "1" each. Errors (bad command line): another value; copy engines without
 /// windows.

@@ -291,12 +291,9 @@ private:
 // Start
 //===----------------------------------------------------------------------===//
 
-namespace {
-const char *ofEnvironment(const char *name) { return std::getenv(name); }
-} // namespace
-
 NcclCollectives::NcclCollectives(DevicePeer &peer)
-    : peer_(peer), timeout_(peer.timeoutSeconds()), choices_(NcclChoices::from(ofEnvironment)) {
+    : peer_(peer), timeout_(peer.timeoutSeconds()),
+      choices_(NcclChoices::from(environmentVariable)) {
   members_.resize(peer.communicators().size());
 }
 
@@ -430,7 +427,7 @@ ncclComm_t NcclCollectives::split(const CommunicatorSpec &spec, const std::vecto
     }
     if (!comm)
       return nullptr;
-    mayCopy = window && group.size() > 1 && (copies || mayCopyUnasked(ofEnvironment));
+    mayCopy = window && group.size() > 1 && (copies || mayCopyUnasked(environmentVariable));
     std::lock_guard<std::mutex> lock(mutex_);
     comms_.push_back(comm);
     return comm;

@@ -103,8 +103,7 @@ std::string NcclCollectives::describe() const {
   for (const CommunicatorSpec &spec : peer_.communicators())
     if (!spec.isTransfer() && (!peer_.hasRoles() || spec.firstUse == FirstUse::Gather))
       groups.push_back(groupOf(spec));
-  return describeGathers(version_, choices_, groups,
-                         [](const char *name) -> const char * { return std::getenv(name); });
+  return describeGathers(version_, choices_, groups, base::environmentVariable);
 }
 
 } // namespace fsdp::rt

@@ -1,6 +1,7 @@
 #include "runtime/execution/cuda/ProductTuner.h"
 
 #include "base/AtomicFile.h"
+#include "base/EnvironmentFlag.h"
 #include "base/Error.h"
 #include "base/FileSystem.h"
 #include "base/MappedFile.h"
@@ -11,7 +12,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <string_view>
 #include <system_error>
@@ -52,16 +52,9 @@ ProductTuner::ProductTuner(Setting setting) : setting_(std::move(setting)) {
 }
 
 bool ProductTuner::isAsked() {
-  const char *asked = std::getenv("FSDP_TUNE");
-  if (!asked || std::strcmp(asked, "0") == 0)
-    return false;
-  if (std::strcmp(asked, "1") == 0)
-    return true;
-  throw Error(format("environment variable 'FSDP_TUNE' got '%s', expected 0 or 1: 1 measures which "
-                     "of cuBLASLt's algorithms is the fastest for each product",
-                     printable(asked).c_str()),
-              kExitBadCommandLine)
-      .byAll();
+  return environmentFlag("FSDP_TUNE", "measures which of cuBLASLt's algorithms is the fastest for "
+                                      "each product")
+      .value_or(false);
 }
 
 std::string ProductTuner::folderOfEnvironment() {

@@ -1,10 +1,10 @@
 #include "runtime/execution/cuda/ProfilerRanges.h"
 
+#include "base/EnvironmentFlag.h"
 #include "base/Error.h"
-#include "base/PrintableText.h"
 
 #include <cstdlib>
-#include <cstring>
+#include <optional>
 #include <string>
 
 #if __has_include(<nvtx3/nvToolsExt.h>) && !defined(FSDP_WITHOUT_NVTX)
@@ -32,21 +32,14 @@ void pop() { nvtxRangePop(); }
 } // namespace
 
 std::unique_ptr<ProfilerRanges> ProfilerRanges::make() {
-  const char *asked = std::getenv("FSDP_NVTX"), *library = std::getenv("NVTX_INJECTION64_PATH");
-  const bool isOn = asked && std::strcmp(asked, "1") == 0;
-  if (asked && !isOn && std::strcmp(asked, "0") != 0)
-    throw Error(
-        format("environment variable 'FSDP_NVTX' got '%s', expected 0 or 1: 1 names actions "
-               "for profilers",
-               printable(asked).c_str()),
-        kExitBadCommandLine)
-        .byAll();
-  if (isOn && !kHasNvtx)
+  const std::optional<bool> asked = environmentFlag("FSDP_NVTX", "names actions for profilers");
+  if (asked.value_or(false) && !kHasNvtx)
     throw Error("FSDP_NVTX=1 got a program that was compiled without nvtx3/nvToolsExt.h: install "
                 "that part of the CUDA toolkit and compile the program again, or unset it",
                 kExitBadCommandLine)
         .byAll();
-  if (!kHasNvtx || (!isOn && (asked || !library || !*library)))
+  const char *library = std::getenv("NVTX_INJECTION64_PATH");
+  if (!kHasNvtx || !asked.value_or(library && *library))
     return nullptr;
   return std::make_unique<ProfilerRanges>();
 }

@@ -1,35 +1,22 @@
 #include "runtime/execution/cuda/SegmentGraphs.h"
+#include "base/EnvironmentFlag.h"
 #include "base/Error.h"
-#include "base/PrintableText.h"
 #include "runtime/execution/cuda/Context.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <cstring>
 #include <exception>
+#include <optional>
 #include <utility>
 
 namespace fsdp::rt {
 
 using namespace base;
 
-/// Whether the environment has FSDP_GRAPH=1.
-static bool isAsked() {
-  const char *asked = std::getenv("FSDP_GRAPH");
-  if (!asked || std::strcmp(asked, "0") == 0)
-    return false;
-  if (std::strcmp(asked, "1") == 0)
-    return true;
-  throw Error(format("environment variable 'FSDP_GRAPH' got '%s', expected 0 or 1: 1 launches each "
-                     "segment of a step as one CUDA graph",
-                     printable(asked).c_str()),
-              kExitBadCommandLine)
-      .byAll();
-}
-
 std::unique_ptr<SegmentGraphs> SegmentGraphs::make(Context &c) {
+  const std::optional<bool> asked =
+      environmentFlag("FSDP_GRAPH", "launches each segment of a step as one CUDA graph");
   // NCCL requires that all ranks capture a collective or none does.
-  if (!c.isSetOnAll("FSDP_GRAPH", isAsked()))
+  if (!c.isSetOnAll("FSDP_GRAPH", asked.value_or(false)))
     return nullptr;
   if (c.hasRoles())
     throw Error("FSDP_GRAPH=1 captures programs that are the same on every rank, but the ranks of "

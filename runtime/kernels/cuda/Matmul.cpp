@@ -9,6 +9,7 @@
 
 #include "runtime/kernels/cuda/Matmul.h"
 
+#include "base/EnvironmentFlag.h"
 #include "runtime/device/cuda/LaunchWork.h"
 #include "runtime/kernels/cuda/ProductChooser.h"
 #include "runtime/kernels/cuda/ProductTimes.h"
@@ -16,7 +17,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <string>
@@ -332,8 +332,7 @@ struct Blas::State {
 
 Blas::Blas(ProductChooser *chooser) : state(std::make_unique<State>()) {
   state->chooser = chooser;
-  const char *epilogues = std::getenv("FSDP_EPILOGUES");
-  state->usesEpilogues = !epilogues || std::strcmp(epilogues, "0") != 0;
+  state->usesEpilogues = base::environmentFlag("FSDP_EPILOGUES").value_or(true);
 }
 
 Blas::~Blas() {

@@ -129,6 +129,21 @@ TEST(CyclicCheckerTest, DeferredUpdate) {
         [](Problem &p) { launchOf(p, "drain", "off").clears.clear(); }, Fault::updated,
         "'update' updates storage 's' in the step in which 'update' has updated it; update it once "
         "before each advance"},
+       {"an update of the step before as one of its own",
+        [](Problem &p) { launchOf(p, "step", "update").deferred = false; }, Fault::updated,
+        "'update' updates storage 's' if a condition of an earlier step holds; mark it "
+        "'deferred'"},
+       {"an update of its own step as one of the step before",
+        [](Problem &p) {
+          Launch update = launchOf(p, "step", "update");
+          update.waits = {4};
+          update.awaits.clear();
+          update.updates = {"t"};
+          Segment &step = segmentOf(p, "step");
+          step.launches.insert(step.launches.begin() + 5, update);
+        },
+        Fault::updated,
+        "'update' updates storage 't' if a condition of its own step holds; remove 'deferred'"},
        {"an update under no condition after the drain",
         [](Problem &p) { launchOf(p, "step", "update").condition = -1; }, Fault::updated,
         "'update' updates storage 's' in the step in which 'update' has updated it; update it once "

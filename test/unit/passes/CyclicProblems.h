@@ -126,6 +126,7 @@ inline Problem makeDeferredUpdate() {
                 {{weights, 0, 64}}, {{2, 0}}, {}};
   update.updates = {"s"};
   update.condition = 1;
+  update.deferred = true;
   update.awaits = {reduced};
   Launch unit{"gather",
               gather,

@@ -119,6 +119,25 @@ TEST(Collectives, NodesThatAreFilledUnevenly) {
   }
 }
 
+// Reports print what a collective achieves beside what it could without latencies.
+TEST(Collectives, AchieveAtMostTheirBandwidth) {
+  const Machine machine = twoLevels(4);
+  for (const char *kind : {"all_gather", "all_reduce", "all_to_all", "broadcast"})
+    for (const char *algorithm : {"ring", "recursive", "tree", "hierarchical", "direct"})
+      for (const int64_t ranks : {2, 8, 12, 32})
+        for (const double bytes : {64.0, 1e9}) {
+          const GroupShape group = firstRanks(ranks, machine);
+          const std::optional<CollectiveTime> time = timeBy(algorithm, kind, bytes, group, machine);
+          if (!time)
+            continue;
+          EXPECT_LE(time->busBytes / time->seconds, time->linkBandwidth)
+              << kind << ' ' << algorithm << ' ' << ranks;
+          if (bytes > 1e6)
+            EXPECT_GE(time->busBytes / time->seconds, 0.4 * time->linkBandwidth)
+                << kind << ' ' << algorithm << ' ' << ranks;
+        }
+}
+
 TEST(Collectives, BandwidthOfAKind) {
   Machine machine = twoLevels(1);
   machine.links[0].bandwidths["all_reduce"] = 800e9;

@@ -392,6 +392,10 @@ TEST(NamedMachines, Faults) {
   EXPECT_EQ(faultOf("h100x8,nodes=0", 1).substr(0, 7), "nodes: ");
   EXPECT_EQ(faultOf("h100x8,racks=2", 1),
             "got 'racks=2', expected nodes=N, network=NAME or kernels=NAME behind the machine");
+  EXPECT_EQ(faultOf("h100x8,", 1),
+            "got '', expected nodes=N, network=NAME or kernels=NAME behind the machine");
+  EXPECT_EQ(faultOf("h100x8,nodes=2,nodes=3", 1),
+            "got 'nodes=3', expected one nodes= behind the machine");
   EXPECT_EQ(faultOf("a100x8,kernels=mine", 1),
             "kernels: got 'mine', expected one of own, flash-attention, flash-attention-2, "
             "flash-attention-2-eager");

@@ -50,34 +50,28 @@ TEST(Graphs, NameTheCollectiveThatHangs) {
   }
 }
 
+// Messages of a bad command line, status 2.
+void expectRefused(const Finished &job, const std::string &message) {
+  EXPECT_EQ(job.status, 2) << job.output;
+  EXPECT_TRUE(job.says(message)) << job.output;
+}
+
 TEST(Graphs, RefuseWhatTheyCannotHold) {
-  const Finished value = runCudaRanks("fsdp=1", "graph", "nccl", "devices=1", "FSDP_GRAPH=yes ");
-  EXPECT_EQ(value.status, 2) << value.output;
-  EXPECT_TRUE(value.says("environment variable 'FSDP_GRAPH' got 'yes', expected 0 or 1"))
-      << value.output;
-  const Finished loopback =
-      runCudaRanks("fsdp=2", "graph", "loopback", "devices=1", "FSDP_GRAPH=1 ");
-  EXPECT_EQ(loopback.status, 2) << loopback.output;
-  EXPECT_TRUE(loopback.says("FSDP_GRAPH=1 got --communicator=loopback")) << loopback.output;
-  const Finished roles =
-      runCudaRanks("pipeline=2,fsdp=1", "roles", "nccl", "devices=2", "FSDP_GRAPH=1 ");
-  EXPECT_EQ(roles.status, 2) << roles.output;
-  EXPECT_TRUE(roles.says("run different programs, the stages of a pipeline: unset it"))
-      << roles.output;
+  expectRefused(runCudaRanks("fsdp=1", "graph", "nccl", "devices=1", "FSDP_GRAPH=yes "),
+                "environment variable 'FSDP_GRAPH' got 'yes', expected 0 or 1");
+  expectRefused(runCudaRanks("fsdp=2", "graph", "loopback", "devices=1", "FSDP_GRAPH=1 "),
+                "FSDP_GRAPH=1 got --communicator=loopback");
+  expectRefused(runCudaRanks("pipeline=2,fsdp=1", "roles", "nccl", "devices=2", "FSDP_GRAPH=1 "),
+                "run different programs, the stages of a pipeline: unset it");
   expectOneError(runCudaRanks("fsdp=2", "graph", "nccl", "devices=2", "RANK1_FSDP_GRAPH=1 "),
                  "FSDP_GRAPH=1 is set on some ranks and not on others: set it alike on all ranks");
 }
 
 TEST(Tuning, RefusesWhatItCannotChoose) {
-  const Finished value = runCudaRanks("fsdp=1", "steps", "nccl", "devices=1", "FSDP_TUNE=2 ");
-  EXPECT_EQ(value.status, 2) << value.output;
-  EXPECT_TRUE(value.says("environment variable 'FSDP_TUNE' got '2', expected 0 or 1"))
-      << value.output;
-  const Finished roles =
-      runCudaRanks("pipeline=2,fsdp=1", "roles", "nccl", "devices=2", "FSDP_TUNE=1 ");
-  EXPECT_EQ(roles.status, 2) << roles.output;
-  EXPECT_TRUE(roles.says("FSDP_TUNE=1 chooses algorithms for the products that all ranks have"))
-      << roles.output;
+  expectRefused(runCudaRanks("fsdp=1", "steps", "nccl", "devices=1", "FSDP_TUNE=2 "),
+                "environment variable 'FSDP_TUNE' got '2', expected 0 or 1");
+  expectRefused(runCudaRanks("pipeline=2,fsdp=1", "roles", "nccl", "devices=2", "FSDP_TUNE=1 "),
+                "FSDP_TUNE=1 chooses algorithms for the products that all ranks have");
   expectOneError(runCudaRanks("fsdp=2", "steps", "nccl", "devices=2", "RANK1_FSDP_TUNE=1 "),
                  "FSDP_TUNE=1 is set on some ranks and not on others: set it alike on all ranks");
   expectOneError(
