@@ -11,6 +11,7 @@
 #include "codegen/Names.h"
 #include "codegen/ScheduledProgram.h"
 #include "dialect/fsdp/Fill.h"
+#include "dialect/nn/Gelu.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <map>
 
@@ -27,9 +28,9 @@ RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getTy
 
 class KernelBuilder {
 public:
-  KernelBuilder(LaunchOp launch, Traversal traversal, bool anonymous)
-      : launch(launch), traversal(traversal), anonymous(anonymous), begin(FusedProduct::of(launch)),
-        withSum(ProductWithSum::of(launch)) {}
+  KernelBuilder(LaunchOp launch, Traversal traversal, Functions functions, bool anonymous)
+      : launch(launch), traversal(traversal), functions(functions), anonymous(anonymous),
+        begin(FusedProduct::of(launch)), withSum(ProductWithSum::of(launch)) {}
   FailureOr<Kernel> build();
 
 private:
@@ -46,6 +47,7 @@ private:
   FailureOr<int> at(Value value, const Indices &indices);
   FailureOr<int> build(Operation *op, const Indices &indices);
   FailureOr<int> buildElementwise(Operation *op, const Indices &indices);
+  FailureOr<int> buildGelu(const nn::Gelu &gelu, Operation *op, const Indices &indices);
   FailureOr<int> buildByRule(Operation *op, const nn::ShardingRule &rule, const Indices &indices);
   FailureOr<int> buildMask(MaskPaddingOp op, const Indices &indices);
   FailureOr<int> buildMask(MaskSamplesOp op, const Indices &indices);
@@ -62,6 +64,7 @@ private:
 
   LaunchOp launch;
   Traversal traversal;
+  Functions functions;
   bool anonymous;
   Kernel kernel;
   std::optional<FusedProduct> begin; ///< the product that is complete in memory before the kernel
@@ -249,8 +252,9 @@ FailureOr<Kernel> KernelBuilder::build() {
   return std::move(kernel);
 }
 
-FailureOr<Kernel> Kernel::create(LaunchOp launch, Traversal traversal, bool anonymous) {
-  return KernelBuilder(launch, traversal, anonymous).build();
+FailureOr<Kernel> Kernel::create(LaunchOp launch, Traversal traversal, Functions functions,
+                                 bool anonymous) {
+  return KernelBuilder(launch, traversal, functions, anonymous).build();
 }
 
 //===----------------------------------------------------------------------===//
@@ -357,6 +361,9 @@ FailureOr<int> KernelBuilder::at(Value value, const Indices &indices) {
 FailureOr<int> KernelBuilder::build(Operation *op, const Indices &indices) {
   if (auto constant = dyn_cast<arith::ConstantOp>(op))
     return buildConstant(constant, indices);
+  if (functions == Functions::fast && getElementTypeOrSelf(op->getResult(0).getType()).isBF16())
+    if (std::optional<nn::Gelu> gelu = nn::findGelu(op->getResult(0)))
+      return buildGelu(*gelu, op, indices);
   if (nn::isElementwise(op))
     return buildElementwise(op, indices);
   if (isa<nn::RepeatOp, nn::RearrangeOp>(op) || (isa<nn::EinsumOp>(op) && !isContraction(op)))
@@ -370,6 +377,20 @@ FailureOr<int> KernelBuilder::build(Operation *op, const Indices &indices) {
   if (isa<nn::ReduceOp, nn::EinsumOp>(op))
     return op->emitOpError() << "is in the middle of a kernel, expected it at the end";
   return op->emitOpError() << "has no C++ form; it cannot be in a launch of this target";
+}
+
+FailureOr<int> KernelBuilder::buildGelu(const nn::Gelu &gelu, Operation *op,
+                                        const Indices &indices) {
+  FailureOr<int> x = at(gelu.x, indices);
+  if (failed(x))
+    return failure();
+  Type type = typeOf(op->getResult(0)).getElementType();
+  if (!gelu.cotangent)
+    return expression(type, "fastGelu($0)", {*x}, op);
+  FailureOr<int> cotangent = at(gelu.cotangent, indices);
+  if (failed(cotangent))
+    return failure();
+  return expression(type, "fastGeluGradient($0, $1)", {*x, *cotangent}, op);
 }
 
 FailureOr<int> KernelBuilder::buildElementwise(Operation *op, const Indices &indices) {

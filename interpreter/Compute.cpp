@@ -193,13 +193,25 @@ static Kernel compilePositionsSince(PositionsSinceOp op) {
 // Row ops
 //===----------------------------------------------------------------------===//
 
+/// The cotangent of the logits of a row, of which the first `count` are classes.
+static void writeGradient(const Element *logits, int64_t count, int64_t label, double logSumExp,
+                          double upstream, const Rounding &round, Element *to) {
+  for (int64_t c = 0; c < count; ++c) {
+    double softmax = RoundingNoise::held(std::exp(logits[c].f - logSumExp));
+    to[c].f = round((softmax - (label == c ? 1 : 0)) * upstream);
+  }
+}
+
 static Kernel compileCrossEntropy(CrossEntropyOp op, Numerics numerics) {
   const Rows rows(op.getLogits().getType());
-  RankedTensorType type = resultType(op);
+  RankedTensorType type = resultType(op), whole = op.getLogits().getType();
   Rounding round(type.getElementType(), numerics); // of sums: not that of the logits
+  Rounding roundLogit(whole.getElementType(), numerics);
   return [=](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
     out[0] = Tensor(type);
     out[1] = Tensor(type);
+    if (out.size() > 2)
+      out[2] = Tensor(whole);
     Element *loss = out[0].mutableData(), *logSumExp = out[1].mutableData();
     for (int64_t row = 0; row < rows.count; ++row) {
       const Element *logits = in[0].data() + row * rows.width;
@@ -214,17 +226,23 @@ static Kernel compileCrossEntropy(CrossEntropyOp op, Numerics numerics) {
       bool known = label >= 0 && label < rows.width;
       loss[row].f = known ? round(value - logits[label].f) : Tensor::poisonElement(true).f;
       logSumExp[row].f = round(value);
+      if (out.size() > 2)
+        writeGradient(logits, rows.width, label, logSumExp[row].f, in[2].getFloat(row), roundLogit,
+                      out[2].mutableData() + row * rows.width);
     }
   };
 }
 
 static Kernel compilePartialCrossEntropy(PartialCrossEntropyOp op, Numerics numerics) {
   const Rows rows(op.getLogits().getType());
-  RankedTensorType type = resultType(op);
+  RankedTensorType type = resultType(op), whole = op.getLogits().getType();
   Rounding round(type.getElementType(), numerics); // of sums: not that of the logits
+  Rounding roundLogit(whole.getElementType(), numerics);
   return [=](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
-    for (Tensor &result : out)
+    for (Tensor &result : out.take_front(3))
       result = Tensor(type);
+    if (out.size() > 3)
+      out[3] = Tensor(whole);
     const int64_t count = std::clamp<int64_t>(in[2].getInt(0), 0, rows.width);
     for (int64_t row = 0; row < rows.count; ++row) {
       const Element *logits = in[0].data() + row * rows.width;
@@ -242,6 +260,11 @@ static Kernel compilePartialCrossEntropy(PartialCrossEntropyOp op, Numerics nume
       out[0].mutableData()[row].f = largest;
       out[1].mutableData()[row].f = round(RoundingNoise::held(sum));
       out[2].mutableData()[row].f = picked;
+      if (out.size() > 3) { // rounded as by the ops that compute the loss
+        double logSum = round(RoundingNoise::held(std::log(out[1].getFloat(row))));
+        writeGradient(logits, count, label, round(RoundingNoise::held(logSum + largest)),
+                      in[3].getFloat(row), roundLogit, out[3].mutableData() + row * rows.width);
+      }
     }
   };
 }
@@ -254,12 +277,8 @@ static Kernel compileCrossEntropyGrad(CrossEntropyGradOp op, Numerics numerics) 
     const int64_t count =
         in.size() > 4 ? std::clamp<int64_t>(in[4].getInt(0), 0, rows.width) : rows.width;
     for (int64_t row = 0; row < rows.count; ++row)
-      for (int64_t c = 0; c < count; ++c) {
-        double softmax = RoundingNoise::held(
-            std::exp(in[0].getFloat(row * rows.width + c) - in[2].getFloat(row)));
-        double hot = in[1].getInt(row) == c ? 1 : 0;
-        to[row * rows.width + c].f = round((softmax - hot) * in[3].getFloat(row));
-      }
+      writeGradient(in[0].data() + row * rows.width, count, in[1].getInt(row), in[2].getFloat(row),
+                    in[3].getFloat(row), round, to + row * rows.width);
   });
 }
 

@@ -145,6 +145,9 @@ Cotangents CrossEntropyOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> d
                                            ArrayRef<bool> needed) {
   Location loc = getLoc();
   RankedTensorType type = getLogits().getType();
+  if (getGradient())
+    return emitOpError("has a 'gradient', which has no gradient itself; use "
+                       "'nn.cross_entropy_grad' where it is needed");
   Value logits;
   if (needed[0] && d[0])
     logits = CrossEntropyGradOp::create(builder, loc, type, getLogits(), getLabels(),

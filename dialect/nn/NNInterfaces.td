@@ -120,6 +120,23 @@ def KernelOpInterface : OpInterface<"KernelOpInterface"> {
   ];
 }
 
+def RowLossOpInterface : OpInterface<"RowLossOpInterface"> {
+  let description = [{
+    A loss of rows of logits, its first operand, with the labels as its second one. Its kernel may compute the cotangent of the logits while it has a row at hand.
+  }];
+  let cppNamespace = "::mlir::nn";
+  let methods = [
+    InterfaceMethod<"The cotangent of the losses of rows, by which the op has that of the logits; null if it has none.",
+                    "::mlir::Value", "getUpstream", (ins), "", "return $_op.getDLoss();">,
+    InterfaceMethod<"The number of classes among the columns of the logits; null if all columns are classes.",
+                    "::mlir::Value", "getClasses">,
+    InterfaceMethod<"Whether `value` is the logarithm of the sum of the exponentials of each row, if no other rank has classes.",
+                    "bool", "isLogSumExp", (ins "::mlir::Value":$value)>,
+    InterfaceMethod<"Creates this op with `upstream`, and the cotangent of the logits as its last result.",
+                    "::mlir::Operation *", "createWith", (ins "::mlir::OpBuilder &":$builder, "::mlir::Value":$upstream)>,
+  ];
+}
+
 def ResidualOpInterface : OpInterface<"ResidualOpInterface"> {
   let description = [{
     An op whose kernel may add a tensor to its first result, and add up all rows of the sum, while it has them in registers.

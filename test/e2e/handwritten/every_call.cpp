@@ -72,9 +72,12 @@ void step(Context &c) {
   launch(c, 0, "launch", reads(p, g), writes(m), fused);
   cross_entropy(c, 0, "cross_entropy", LogitRows{2, 2}, p, label, g, m);
   cross_entropy(c, 0, "cross_entropy alone", LogitRows{2, 2}, p, wide_label, g);
+  cross_entropy(c, 0, "cross_entropy with its gradient", LogitRows{2, 2}, p, label, m, g, v, p);
   cross_entropy_grad(c, 0, "cross_entropy_grad", LogitRows{2, 2}, p, label, m, g, v);
   partial_cross_entropy(c, 0, "partial_cross_entropy", LogitRows{2, 2}, p, label, wide_label, g, m,
                         v);
+  partial_cross_entropy(c, 0, "partial_cross_entropy with its gradient", LogitRows{2, 2}, p, label,
+                        wide_label, m, g, m, v, p);
   cross_entropy_grad(c, 0, "cross_entropy_grad of a part", LogitRows{2, 2}, p, wide_label, m, g,
                      wide_label, v);
   const NormRows norm{2, 2, 1e-5};
