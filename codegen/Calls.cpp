@@ -35,9 +35,9 @@ private:
   LogicalResult output(Operation *op, StringAttr name);
   LogicalResult collective(CollectiveOpInterface op);
   LogicalResult einsum(nn::EinsumOp op);
+  LogicalResult withSum(nn::FusedOp op, const ProductWithSum &both);
   LogicalResult fused(nn::FusedOp op);
   LogicalResult runtimeCall(nn::KernelOpInterface op);
-  LogicalResult optimizerStep(OptimizerStepOp op);
   LogicalResult checkUpdate(OptimizerStepOp op);
   void passShard(OptimizerStepOp op);
   void passRest(OptimizerStepOp op);
@@ -242,8 +242,23 @@ LogicalResult CallFinder::einsum(nn::EinsumOp op) {
   return success();
 }
 
+/// A product and the kernel that adds up the rows of one of its operands.
+LogicalResult CallFinder::withSum(nn::FusedOp op, const ProductWithSum &both) {
+  FailureOr<MatrixProduct> product = MatrixProduct::of(both.product);
+  assert(succeeded(product) && "rows and columns are those of a matrix product");
+  begin("gemm", Call::epilogue);
+  pass("OperandSum{" + shapeOf(*product) + ", /*ofRight=*/" + (both.ofRight ? "true" : "false") +
+       "}");
+  call.reads = {both.lhs, both.rhs};
+  for (Value result : op->getResults())
+    call.writes.push_back(target(result));
+  return success();
+}
+
 /// A product and the epilogue kernel on its rows; all other fused ops are a single kernel.
 LogicalResult CallFinder::fused(nn::FusedOp op) {
+  if (std::optional<ProductWithSum> both = ProductWithSum::of(launch))
+    return withSum(op, *both);
   std::optional<FusedProduct> fused = FusedProduct::of(launch);
   if (!fused || failed(needBuffers(op)))
     return success(!fused);
@@ -320,26 +335,7 @@ void CallFinder::passRest(OptimizerStepOp op) {
   note(op.getDeferred() ? "deferredBadGradient" : "badGradient");
 }
 
-static std::string spellDeferred(OptimizerStepOp op) {
-  return std::string("/*deferred=*/") + (op.getDeferred() ? "true" : "false");
-}
-
-static std::string spellStorage(const ScheduledProgram &program, OptimizerStepOp op) {
-  return "storages[" + program.names.storage(op.getStorageAttr().getAttr()) + "]";
-}
-
-LogicalResult CallFinder::optimizerStep(OptimizerStepOp op) {
-  begin("optimizer_step", Call::argument);
-  if (failed(checkUpdate(op)))
-    return failure();
-  pass(spellStorage(program, op));
-  pass(spellDeferred(op));
-  passShard(op);
-  passRest(op);
-  return success();
-}
-
-/// Updates of several storages by one rule.
+/// Updates of one or several storages by one rule.
 LogicalResult CallFinder::group(ArrayRef<OptimizerStepOp> updates) {
   begin("optimizer_steps", Call::argument);
   for (OptimizerStepOp op : updates) {
@@ -348,13 +344,14 @@ LogicalResult CallFinder::group(ArrayRef<OptimizerStepOp> updates) {
     finder.begin("shard_update");
     if (failed(finder.checkUpdate(op)))
       return failure();
-    finder.pass(spellStorage(program, op));
+    finder.pass("storages[" + program.names.storage(op.getStorageAttr().getAttr()) + "]");
     finder.passShard(op);
     call.reads.append(member.reads);
     call.writes.append(member.writes);
   }
-  pass(spellDeferred(updates.front()));
-  passRest(updates.front());
+  OptimizerStepOp first = updates.front();
+  pass(first.getDeferred() ? "/*deferred=*/true" : "/*deferred=*/false");
+  passRest(first);
   return success();
 }
 
@@ -368,7 +365,7 @@ LogicalResult CallFinder::find(Operation *op) {
       })
       .Case([&](nn::EinsumOp op) { return einsum(op); })
       .Case([&](nn::FusedOp op) { return fused(op); })
-      .Case([&](OptimizerStepOp op) { return optimizerStep(op); })
+      .Case([&](OptimizerStepOp op) { return group(ArrayRef(op)); })
       .Case([&](nn::KernelOpInterface op) { return runtimeCall(op); })
       .Default([](Operation *) { return success(); });
 }

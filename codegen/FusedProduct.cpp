@@ -3,6 +3,7 @@
 #include "codegen/FusedProduct.h"
 
 #include "codegen/ScheduledProgram.h"
+#include "dialect/nn/OperandSum.h"
 #include "dialect/nn/RowProduct.h"
 
 using namespace mlir;
@@ -30,10 +31,26 @@ static bool goesByRows(Value result) {
   return !reduce || getElementTypeOrSelf(reduce.getType()).getIntOrFloatBitWidth() >= 32;
 }
 
+std::optional<ProductWithSum> ProductWithSum::of(LaunchOp launch) {
+  std::optional<nn::OperandSum> both = nn::getOperandSum(onlyOp(launch));
+  if (!both || launch.getOuts().size() != 2 ||
+      !llvm::equal(launch.getBody().front().getTerminator()->getOperands(),
+                   onlyOp(launch)->getResults()))
+    return std::nullopt;
+  auto buffer = [&](Value value) {
+    auto argument = dyn_cast<BlockArgument>(resolveFused(value));
+    return argument ? launch.getIns()[argument.getArgNumber()] : Value();
+  };
+  Value lhs = buffer(both->product.getLhs()), rhs = buffer(both->product.getRhs());
+  if (!lhs || !rhs)
+    return std::nullopt;
+  return ProductWithSum{both->product, lhs, rhs, both->ofRight};
+}
+
 std::optional<FusedProduct> FusedProduct::of(LaunchOp launch) {
   auto fused = dyn_cast_or_null<nn::FusedOp>(onlyOp(launch));
   Operation *yield = launch.getBody().front().getTerminator();
-  if (!fused || fused->getNumResults() == 0 ||
+  if (!fused || fused->getNumResults() == 0 || nn::getOperandSum(fused) ||
       !llvm::equal(yield->getOperands(), fused.getResults()))
     return std::nullopt;
   Block &body = fused.getBody().front();

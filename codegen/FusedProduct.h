@@ -1,4 +1,4 @@
-//===- FusedProduct.h - kernels that begin with a product -------*- C++ -*-===//
+//===- FusedProduct.h - kernels in one launch with a product ----*- C++ -*-===//
 
 #ifndef CODEGEN_FUSEDPRODUCT_H
 #define CODEGEN_FUSEDPRODUCT_H
@@ -19,6 +19,17 @@ struct FusedProduct {
   /// None if the launch contains anything else, does not yield all results in their order, or the
   /// kernel does not iterate over rows.
   static std::optional<FusedProduct> of(LaunchOp launch);
+};
+
+/// A launch whose one op is a product with the sum over the rows of one of its operands
+/// (dialect/nn/OperandSum.h), which a kernel computes before it.
+struct ProductWithSum {
+  nn::EinsumOp product;
+  Value lhs, rhs; ///< buffers of the launch, whose results are the product and the sum
+  bool ofRight;   ///< the kernel reads `rhs` alone
+
+  Value summed() const { return ofRight ? rhs : lhs; }
+  static std::optional<ProductWithSum> of(LaunchOp launch);
 };
 
 /// Looks through nn.fused: maps a result to the yielded value, an argument to the operand.

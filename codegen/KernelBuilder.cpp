@@ -11,6 +11,7 @@
 #include "codegen/Names.h"
 #include "codegen/ScheduledProgram.h"
 #include "dialect/fsdp/Fill.h"
+#include "dialect/nn/Gelu.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <map>
 
@@ -27,9 +28,9 @@ RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getTy
 
 class KernelBuilder {
 public:
-  KernelBuilder(LaunchOp launch, Traversal traversal, bool anonymous)
-      : launch(launch), traversal(traversal), anonymous(anonymous),
-        begin(FusedProduct::of(launch)) {}
+  KernelBuilder(LaunchOp launch, Traversal traversal, Functions functions, bool anonymous)
+      : launch(launch), traversal(traversal), functions(functions), anonymous(anonymous),
+        begin(FusedProduct::of(launch)), withSum(ProductWithSum::of(launch)) {}
   FailureOr<Kernel> build();
 
 private:
@@ -46,6 +47,7 @@ private:
   FailureOr<int> at(Value value, const Indices &indices);
   FailureOr<int> build(Operation *op, const Indices &indices);
   FailureOr<int> buildElementwise(Operation *op, const Indices &indices);
+  FailureOr<int> buildGelu(const nn::Gelu &gelu, Operation *op, const Indices &indices);
   FailureOr<int> buildByRule(Operation *op, const nn::ShardingRule &rule, const Indices &indices);
   FailureOr<int> buildMask(MaskPaddingOp op, const Indices &indices);
   FailureOr<int> buildMask(MaskSamplesOp op, const Indices &indices);
@@ -62,13 +64,15 @@ private:
 
   LaunchOp launch;
   Traversal traversal;
+  Functions functions;
   bool anonymous;
   Kernel kernel;
   std::optional<FusedProduct> begin; ///< the product that is complete in memory before the kernel
-  SmallVector<Value> sources;        ///< buffers of the inputs, without the product's
-  Operation *owner = nullptr;        ///< the reduction, or the op whose factors are the loops
-  nn::ShardingRule ownerRule;        ///< its factor i is the loop loopOf[i]
-  SmallVector<Index> ownerFactors;   ///< the loop of each factor
+  std::optional<ProductWithSum> withSum; ///< the product is no part of the kernel
+  SmallVector<Value> sources;            ///< buffers of the inputs, without the product's
+  Operation *owner = nullptr;            ///< the reduction, or the op whose factors are the loops
+  nn::ShardingRule ownerRule;            ///< its factor i is the loop loopOf[i]
+  SmallVector<Index> ownerFactors;       ///< the loop of each factor
   SmallVector<int64_t> fullShape;
   Indices fullIndices; ///< of tensors of the whole iteration space
   std::map<std::pair<void *, std::vector<int>>, int> known;
@@ -210,7 +214,9 @@ void KernelBuilder::declare() {
   auto name = [&](Value buffer) {
     return anonymous ? std::string() : actionOf(bufferName(buffer)).str();
   };
-  sources = begin ? begin->ins : llvm::to_vector(launch.getIns());
+  sources = begin     ? begin->ins
+            : withSum ? SmallVector<Value>{withSum->summed()}
+                      : llvm::to_vector(launch.getIns());
   for (Value in : sources) {
     kernel.inputs.push_back(cast<BufferType>(in.getType()).getTensor());
     kernel.inputNames.push_back(name(in));
@@ -220,18 +226,20 @@ void KernelBuilder::declare() {
     StringRef name = actionOf(nameOf(begin->product.getLoc()));
     kernel.inputNames.push_back(name.empty() ? "einsum" : name.str());
   }
-  for (Value out : launch.getOuts()) {
+  for (Value out : llvm::drop_begin(launch.getOuts(), withSum ? 1 : 0)) {
     kernel.outputs.push_back(cast<BufferType>(out.getType()).getTensor());
     kernel.outputNames.push_back(name(out));
   }
 }
 
 FailureOr<Kernel> KernelBuilder::build() {
-  Operation *yield = launch.getBody().front().getTerminator();
+  ValueRange yielded = launch.getBody().front().getTerminator()->getOperands();
+  if (withSum)
+    yielded = yielded.drop_front();
   declare();
-  if (failed(checkTypes()) || failed(chooseLoops(yield->getOperands())))
+  if (failed(checkTypes()) || failed(chooseLoops(yielded)))
     return failure();
-  for (auto [output, value] : llvm::enumerate(yield->getOperands())) {
+  for (auto [output, value] : llvm::enumerate(yielded)) {
     if (output == 0 && isProduct(resolveFused(value)))
       continue; // is already there
     if (failed(store(value, output)))
@@ -244,8 +252,9 @@ FailureOr<Kernel> KernelBuilder::build() {
   return std::move(kernel);
 }
 
-FailureOr<Kernel> Kernel::create(LaunchOp launch, Traversal traversal, bool anonymous) {
-  return KernelBuilder(launch, traversal, anonymous).build();
+FailureOr<Kernel> Kernel::create(LaunchOp launch, Traversal traversal, Functions functions,
+                                 bool anonymous) {
+  return KernelBuilder(launch, traversal, functions, anonymous).build();
 }
 
 //===----------------------------------------------------------------------===//
@@ -334,7 +343,7 @@ FailureOr<int> KernelBuilder::at(Value value, const Indices &indices) {
   if (argument || isProduct(value)) {
     KernelNode load(KernelNode::load, typeOf(value).getElementType());
     load.input = sources.size();
-    if (argument && !begin)
+    if (argument && !begin && !withSum)
       load.input = argument.getArgNumber();
     else if (argument)
       load.input = llvm::find(sources, launch.getIns()[argument.getArgNumber()]) - sources.begin();
@@ -352,6 +361,9 @@ FailureOr<int> KernelBuilder::at(Value value, const Indices &indices) {
 FailureOr<int> KernelBuilder::build(Operation *op, const Indices &indices) {
   if (auto constant = dyn_cast<arith::ConstantOp>(op))
     return buildConstant(constant, indices);
+  if (functions == Functions::fast && getElementTypeOrSelf(op->getResult(0).getType()).isBF16())
+    if (std::optional<nn::Gelu> gelu = nn::findGelu(op->getResult(0)))
+      return buildGelu(*gelu, op, indices);
   if (nn::isElementwise(op))
     return buildElementwise(op, indices);
   if (isa<nn::RepeatOp, nn::RearrangeOp>(op) || (isa<nn::EinsumOp>(op) && !isContraction(op)))
@@ -365,6 +377,20 @@ FailureOr<int> KernelBuilder::build(Operation *op, const Indices &indices) {
   if (isa<nn::ReduceOp, nn::EinsumOp>(op))
     return op->emitOpError() << "is in the middle of a kernel, expected it at the end";
   return op->emitOpError() << "has no C++ form; it cannot be in a launch of this target";
+}
+
+FailureOr<int> KernelBuilder::buildGelu(const nn::Gelu &gelu, Operation *op,
+                                        const Indices &indices) {
+  FailureOr<int> x = at(gelu.x, indices);
+  if (failed(x))
+    return failure();
+  Type type = typeOf(op->getResult(0)).getElementType();
+  if (!gelu.cotangent)
+    return expression(type, "fastGelu($0)", {*x}, op);
+  FailureOr<int> cotangent = at(gelu.cotangent, indices);
+  if (failed(cotangent))
+    return failure();
+  return expression(type, "fastGeluGradient($0, $1)", {*x, *cotangent}, op);
 }
 
 FailureOr<int> KernelBuilder::buildElementwise(Operation *op, const Indices &indices) {

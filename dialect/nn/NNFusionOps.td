@@ -12,7 +12,8 @@ def NN_FusedOp : NN_Op<"fused", [Pure, IsolatedFromAbove, SingleBlock,
     The block computes the results from its arguments (one per operand); only the yielded values
     are stored to memory. `fsdp-fuse` builds it from
     elementwise chains, the broadcasts that they use, the matrix product whose rows they continue with and the
-    reduction at their end. A product is computed in the buffer of the first result of its type.
+    reduction at their end. A product is computed in the buffer of the first result of its type. A product and the sum
+    over the rows of one of its operands, which read nothing of each other, are one kernel too; the product is the first result.
 
     Constraints:
     - (C1) block arguments have the types of the operands, yielded values those of the results.

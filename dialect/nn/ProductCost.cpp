@@ -5,6 +5,7 @@
 #include "dialect/nn/Cost.h"
 #include "dialect/nn/LibraryEpilogue.h"
 #include "dialect/nn/NNDialect.h"
+#include "dialect/nn/OperandSum.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -68,6 +69,13 @@ Epilogue mlir::nn::getEpilogue(Operation *op) {
   auto fused = dyn_cast<FusedOp>(op);
   if (!fused)
     return {};
+  if (std::optional<OperandSum> both = getOperandSum(op)) {
+    Epilogue epilogue;
+    epilogue.isOperandSum = true;
+    epilogue.bytes =
+        bytesOf(both->product->getOperand(both->ofRight).getType()) + bytesOf(both->sum.getType());
+    return epilogue;
+  }
   Block &body = fused.getBody().front();
   const int64_t flops = getProductCost(op).flops;
   Operation *product = nullptr;

@@ -24,6 +24,9 @@ struct Epilogue {
   /// operands and their results. 0 if there are no loops.
   int64_t bytes = 0;
   bool isBias = false; ///< only a bias is added
+  /// The rows of an operand of the product are added up (OperandSum.h): a pass of their own, unless
+  /// a library has it with the product. Bytes are those of that operand and of the sum.
+  bool isOperandSum = false;
   /// Likewise of what libraries of products do not compute with the product (LibraryEpilogue.h).
   int64_t remainingBytes = 0;
 };

@@ -22,7 +22,8 @@ double mlir::fsdp::cost::secondsOf(const schedule::LaunchCost &cost, const Machi
   int64_t separate = 0;
   if (machine.epilogues == Epilogues::library)
     separate = cost.remainingBytes;
-  else if (machine.epilogues == Epilogues::separate && !cost.epilogueIsBias)
+  else if (cost.epilogueIsOperandSum ||
+           (machine.epilogues == Epilogues::separate && !cost.epilogueIsBias))
     separate = cost.epilogueBytes;
   if (separate > 0)
     return 2 * machine.launchSeconds + std::max(product, memory(bytes)) +

@@ -11,6 +11,8 @@
 // A kernel may begin with one matrix product and process its rows as they are completed. The
 // product is computed in the buffer of the first result of its type.
 //
+// A sum over rows that is a kernel of its own is then joined with a product of the same matrix.
+//
 //===----------------------------------------------------------------------===//
 
 #include "dialect/fsdp/Prints.h"
@@ -18,6 +20,7 @@
 #include "dialect/nn/ConcatInputs.h"
 #include "dialect/nn/RowProduct.h"
 #include "passes/Passes.h"
+#include "passes/local/JoinOperandSums.h"
 #include "passes/scheduled/SegmentPlan.h"
 #include "runtime/program/Limits.h"
 
@@ -436,5 +439,6 @@ void Fuse::runOnOperation() {
     for (Operation *op : llvm::reverse(ops))
       if (!erased.contains(op) && isa<arith::ConstantOp>(op) && op->use_empty())
         op->erase();
+    joinOperandSums(segment.getBody().front());
   }
 }

@@ -111,7 +111,8 @@ struct LaunchCost {
   int64_t productKeys = 0; ///< of attention, the keys of a head
   /// Bytes of the loops fused after the product if they were a separate kernel.
   int64_t epilogueBytes = 0;
-  bool epilogueIsBias = false; ///< these loops only add a bias
+  bool epilogueIsBias = false;       ///< these loops only add a bias
+  bool epilogueIsOperandSum = false; ///< they add up the rows of an operand, before the product
   /// Likewise of what libraries of products do not compute with the product.
   int64_t remainingBytes = 0;
 };

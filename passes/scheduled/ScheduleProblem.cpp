@@ -88,6 +88,7 @@ static void addCost(Operation &op, schedule::LaunchCost &sum) {
   const nn::Epilogue epilogue = nn::getEpilogue(&op);
   sum.epilogueBytes = epilogue.bytes;
   sum.epilogueIsBias = epilogue.isBias;
+  sum.epilogueIsOperandSum = epilogue.isOperandSum;
   sum.remainingBytes = epilogue.remainingBytes;
   std::string type;
   llvm::raw_string_ostream(type) << product.elementType;

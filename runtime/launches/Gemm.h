@@ -65,6 +65,20 @@ void gemm(Context &c, int stream, const char *name, const Product &product,
       gemmWork(product));
 }
 
+/// Enqueues `kernel(const In *operand, Sum *)`, which adds up the rows of an operand of the product
+/// into the second slice that is written, and then the product into the first.
+template <class In, class Out, class Sum, class Kernel>
+void gemm(Context &c, int stream, const char *name, const OperandSum &product, Reads<In, In> read,
+          Writes<Out, Sum> written, Kernel kernel) {
+  launch(
+      c, stream, name, read, written,
+      [product, kernel](const In *a, const In *b, Out *out, Sum *sum) {
+        kernel(product.ofRight ? b : a, sum);
+        kernels::gemm(product, a, b, out);
+      },
+      gemmWork(product));
+}
+
 } // namespace fsdp::rt
 
 #endif // FSDP_RUNTIME_LAUNCHES_GEMM_H

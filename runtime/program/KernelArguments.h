@@ -37,6 +37,12 @@ struct Gemm {
 /// A product whose rows a fused kernel adds up.
 struct RowSums : Gemm {};
 
+/// A product beside which a fused kernel adds up the k rows of its right operand (`ofRight`), as b
+/// has them, or of the left one, transposed.
+struct OperandSum : Gemm {
+  bool ofRight;
+};
+
 /// One of `count` parts of the columns of a kernel that adds up over rows.
 struct ColumnPart {
   std::int64_t index = 0, count = 1;

@@ -28,8 +28,9 @@ fsdp.param @one : tensor<8x2x4xf32> unit "all" init <constant, 0.1>
 // CHECK: attention_grad(c, kCompute, "attention_grad 2",
 // CHECK: /*part=*/8}, arena::[[QKV]], arena::attention, arena::attention_1, arena::attention_grad_2,
 // CHECK-NEXT: arena::[[GRADIENT:[a-z_0-9]*]]);
-// CHECK: Gemm{/*m=*/8, /*n=*/24, /*k=*/15, /*batch=*/{1, 1, 1}, /*a=*/{1, 8, {}}, /*b=*/{24, 1, {}},
-// CHECK-NEXT: /*c=*/{24, 1, {}}}, arena::input_x, arena::[[GRADIENT]], arena::qkv_grad);
+// CHECK: OperandSum{Gemm{/*m=*/8, /*n=*/24, /*k=*/15, /*batch=*/{1, 1, 1}, /*a=*/{1, 8, {}},
+// CHECK-NEXT: /*b=*/{24, 1, {}}, /*c=*/{24, 1, {}}}, /*ofRight=*/true},
+// CHECK-NEXT: reads(arena::input_x, arena::[[GRADIENT]]), writes(arena::qkv_grad, arena::bias_grad),
 // CHECK-NOT: rearrange
 
 fsdp.step @train train optimizer <sgd, lr = 0.1> {

@@ -7,11 +7,13 @@ Machine code is counted in a listing that is written here, as no disassembler ma
 single elements, a loop with products, and the padding at the end.
 """
 
+import importlib.machinery
 import json
 import pathlib
 import re
 import subprocess
 import sys
+import types
 
 import training
 
@@ -100,10 +102,11 @@ def check(mesh, scratch, build):
     with_epilogue = rows["compute", "product with its epilogue"]
     got = sum(int(row[0]) for row in (rows["compute", "product"], rows["compute", "product, then a loop"], with_epilogue))
     expect(f"{mesh}: products", got, products)
-    # Of each layer the bias of one product, the residuals of two, and GELU are cuBLASLt's, in one kernel.
-    expect(f"{mesh}: launches and kernels of products with their epilogues", with_epilogue[:2], [str(4 * LAYERS)] * 2)
-    # A row of each norm is a block; gradients of norms have as many stripes as rows, up to eight on each of 132 multiprocessors.
+    # Of each layer the bias of one product, the residuals of two, GELU, and the gradient of a bias with its weight's are cuBLASLt's, in one
+    # kernel; of the last layer another such gradient, unless one of another unit is reduced in between.
     ranks = int(mesh.partition("=")[2])
+    expect(f"{mesh}: launches and kernels of products with their epilogues", with_epilogue[:2], [str(5 * LAYERS + (ranks == 1))] * 2)
+    # A row of each norm is a block; gradients of norms have as many stripes as rows, up to eight on each of 132 multiprocessors.
     expect(f"{mesh}: norms", rows["compute", "layer_norm"][:4:3], [str(2 * LAYERS + 1), str(ROWS // ranks)])
     expect(f"{mesh}: gradients of norms", rows["compute", "layer_norm_grad"][:4:3], [str(2 * LAYERS + 1), str(ROWS // ranks)])
     expect(f"{mesh}: kernels of a gradient of a norm", int(rows["compute", "layer_norm_grad"][1]), 2 * (2 * LAYERS + 1))
@@ -137,6 +140,21 @@ def check_mismatch(place, build):
         sys.exit("a trace that lacks a launch was taken")
 
 
+def check_cudnn(scratch, build):
+    """With --attention=cudnn the rates of attention are replaced, and its kernels are not counted."""
+    estimate = types.ModuleType("estimate")
+    importlib.machinery.SourceFileLoader("estimate", str(ROOT / "bench/cuda-estimate")).exec_module(estimate)
+    of = {name: {(entry["kind"], entry["type"]): entry["rates"] for entry in json.loads(path.read_text(encoding="utf-8"))["products"]}
+          for name, path in (("machine", ROOT / "passes/cost/machines/h200x8.json"), ("cudnn", estimate.CUDNN), ("both", estimate.with_cudnn("h200x8", scratch)))}
+    expect("rates with cuDNN", of["both"], {**of["machine"], **of["cudnn"]})
+    words = [*MODEL.split(), "--mesh=fsdp=1"]
+    text = training.run([ROOT / "bench/cuda-estimate", f"--build={build}", "--machine=h200x8", "--skip=instructions", "--attention=cudnn", *words]).stdout
+    expect("its first line", text.splitlines()[0], f"Estimate; not run on a GPU: {' '.join(words)} --target=cuda, attention by cuDNN")
+    rows, _ = rows_of(text)
+    for work in ("attention", "attention_grad"):
+        expect(f"launches, kernels and calls of {work}", rows["compute", work][:3], [str(LAYERS), "", ""])
+
+
 def refused(build, *words):
     done = subprocess.run([ROOT / "bench/cuda-estimate", f"--build={build}", *words], capture_output=True, text=True)
     return done.returncode, done.stderr.splitlines()[-1]
@@ -148,6 +166,7 @@ def main(scratch, build):
     place, text = check("fsdp=1", pathlib.Path(scratch), build)
     check("fsdp=2", pathlib.Path(scratch), build)
     check_mismatch(place, build)
+    check_cudnn(pathlib.Path(scratch), build)
     expect("a part that is not known", refused(build, "gpt2-124m", "--skip=sums"),
            (2, "cuda-estimate: error: got --skip=sums, expected calls or instructions"))
     expect("a machine without a table", refused(build, "gpt2-124m", "--machine=a100x8"),

@@ -34,7 +34,7 @@ struct cublasLtMatmulDescOpaque_t {
   cudaDataType_t scale;
   std::int32_t transposeA = CUBLAS_OP_N, transposeB = CUBLAS_OP_N;
   std::uint32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-  const void *bias = nullptr;
+  void *bias = nullptr;
   void *auxiliary = nullptr;
   std::int64_t auxiliaryLd = 0;
 
@@ -45,6 +45,9 @@ struct cublasLtMatmulDescOpaque_t {
   bool hasGelu() const { return has(CUBLASLT_EPILOGUE_GELU); }
   bool hasGeluGradient() const { return epilogue == CUBLASLT_EPILOGUE_DGELU; }
   bool writesAuxiliary() const { return has(CUBLASLT_EPILOGUE_GELU_AUX); }
+  /// The rows of A or the columns of B are added up, and `bias` gets the sum.
+  bool sumsA() const { return epilogue == CUBLASLT_EPILOGUE_BGRADA; }
+  bool sumsB() const { return epilogue == CUBLASLT_EPILOGUE_BGRADB; }
   bool hasAuxiliary() const { return writesAuxiliary() || hasGeluGradient(); }
 };
 struct cublasLtMatrixLayoutOpaque_t {
@@ -102,6 +105,14 @@ std::string checkEpilogue(const Problem &p) {
   const cublasLtMatmulDescOpaque_t &desc = p.desc;
   if (desc.hasBias() && !desc.bias)
     return "the epilogue adds a bias, expected CUBLASLT_MATMUL_DESC_BIAS_POINTER";
+  if (desc.sumsA() || desc.sumsB()) {
+    if (!desc.bias)
+      return "the epilogue adds up an operand, expected CUBLASLT_MATMUL_DESC_BIAS_POINTER";
+    if (desc.sumsA() ? desc.transposeA != CUBLAS_OP_N : desc.transposeB != CUBLAS_OP_T)
+      return desc.sumsA() ? "CUBLASLT_EPILOGUE_BGRADA: A is transposed"
+                          : "CUBLASLT_EPILOGUE_BGRADB: B is not transposed";
+    return p.d.batch == 1 ? "" : "a batch with the sum of an operand: not emulated";
+  }
   if (!desc.hasAuxiliary())
     return "";
   if (!desc.auxiliary)
@@ -256,11 +267,31 @@ void compute(const Problem &p, float alpha, const void *a, const void *b, float 
   }
 }
 
+/// The sums of op(A) over its columns, or of op(B) over its rows, in the type of D: in f32, of
+/// parts of k as the product has them.
+void addUpOperand(const Problem &p, const void *a, const void *b, std::size_t number) {
+  const bool ofA = p.desc.sumsA();
+  const std::vector<float> of = ofA ? copyOf(p.a, p.desc.transposeA == CUBLAS_OP_T, a, 0)
+                                    : copyOf(p.b, p.desc.transposeB == CUBLAS_OP_T, b, 0);
+  const std::size_t count = ofA ? p.m : p.n, parts = partsOf(p, number);
+  for (std::size_t i = 0; i < count; ++i) {
+    float total = 0;
+    for (std::size_t s = 0; s < parts; ++s) {
+      float part = 0;
+      for (std::size_t l = p.k * s / parts; l < p.k * (s + 1) / parts; ++l)
+        part += ofA ? of[i * p.k + l] : of[l * p.n + i];
+      total = s == 0 ? part : total + part;
+    }
+    setNumber(p.desc.bias, p.d.type, i, total);
+  }
+}
+
 /// What the addresses of an epilogue's operands are multiples of, up to 256: an algorithm may rely
 /// on it.
 std::uint64_t alignmentOfEpilogue(const cublasLtMatmulDescOpaque_t &desc) {
   const std::uint64_t bits =
-      (desc.hasBias() ? reinterpret_cast<std::uintptr_t>(desc.bias) : 0) |
+      (desc.hasBias() || desc.sumsA() || desc.sumsB() ? reinterpret_cast<std::uintptr_t>(desc.bias)
+                                                      : 0) |
       (desc.hasAuxiliary() ? reinterpret_cast<std::uintptr_t>(desc.auxiliary) : 0) | 256;
   return bits & (~bits + 1);
 }
@@ -272,6 +303,9 @@ std::string checkEpilogueMemory(const Problem &p, std::uint64_t alignment) {
   std::string wrong;
   if (p.desc.hasBias())
     wrong = checkRange("the bias", p.desc.bias, std::size_t(p.m) * bytes, MemoryKind::Device);
+  if (p.desc.sumsA() || p.desc.sumsB())
+    wrong = checkRange("the sum of an operand", p.desc.bias,
+                       std::size_t(p.desc.sumsA() ? p.m : p.n) * bytes, MemoryKind::Device);
   if (wrong.empty() && p.desc.hasAuxiliary())
     wrong = checkRange("the auxiliary matrix", p.desc.auxiliary,
                        (std::size_t(p.n - 1) * std::size_t(p.desc.auxiliaryLd) + p.m) * bytes,
@@ -488,6 +522,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
         if (needed)
           std::memset(workspace, 0xff, needed);
         emulator::compute(problem, alpha, a, b, beta, c, d, roundsParts, number);
+        if (problem.desc.sumsA() || problem.desc.sumsB())
+          emulator::addUpOperand(problem, a, b, number);
         if (fastest >= 0 && number != std::size_t(fastest))
           emulator::passTime(1);
         return true;

@@ -114,8 +114,8 @@ static void setMesh(ModuleOp module, const MeshAxes &axes) {
   // Constraints of the model may name axes that this mesh lacks: of size 1, they split nothing. A
   // mark of positions does not add an axis, as every report would contain its name; on a mesh that
   // splits sequences over another axis, it identifies the positions.
-  SmallVector<StringAttr> sequence =
-      llvm::filter_to_vector(names, [](StringAttr name) { return ir::splitsSequence(name); });
+  SmallVector<StringAttr> sequence = llvm::filter_to_vector(
+      names, [](StringAttr name) { return ir::getAxisRole(name).splitsSequence; });
   module.walk([&](ir::ConstraintOp constraint) {
     auto isMissing = [&](ArrayAttr dim) {
       return llvm::any_of(dim.getAsRange<StringAttr>(), [&](StringAttr axis) {

@@ -215,6 +215,37 @@ void gemm(Context &c, int stream, ActionName name, const Gemm &product, Reads<In
     detail::launchBehindProduct(c, stream, name, read, written, *epilogue.rest);
 }
 
+/// Enqueues a product into the first slice that is written, and the sum of the rows of one of its
+/// operands into the second: in one call where cuBLASLt has both, else the product, then
+/// `kernel(const In *operand, Out *sum, stream)`.
+template <class In, class Out, class Kernel>
+void gemm(Context &c, int stream, ActionName name, const OperandSum &product, Reads<In, In> read,
+          Writes<Out, Out> written, const Kernel &kernel) {
+  if (__builtin_expect(c.isPreparing(), 0))
+    return;
+  const auto address = [&](const ByteRange &range) { return c.base() + range.offset; };
+  EpilogueOperands operands;
+  operands.operandSum = address(written.ranges[1]);
+  operands.sumsRight = product.ofRight;
+  const void *a = address(read.ranges[0]), *b = address(read.ranges[1]);
+  void *to = address(written.ranges[0]);
+  constexpr cudaDataType_t in = CudaDataType<In>::value, out = CudaDataType<Out>::value;
+  if (c.blas().takes(product, in, out, a, b, to, operands)) {
+    launch(
+        c, stream, name, read, written,
+        [&](const In *, const In *, Out *, Out *, WorkStream on) {
+          return c.blas().multiply(product, in, out, a, b, to, on, operands);
+        },
+        gemmWork(product));
+    return;
+  }
+  const Gemm &alone = product;
+  gemm(c, stream, name, alone, detail::sliceOf<In>(read.ranges[0]),
+       detail::sliceOf<In>(read.ranges[1]), detail::sliceOf<Out>(written.ranges[0]));
+  launch(c, stream, name, reads(detail::sliceOf<In>(read.ranges[product.ofRight])),
+         writes(detail::sliceOf<Out>(written.ranges[1])), kernel);
+}
+
 /// Enqueues updates by the generated `rule`.
 template <int N, class Rule>
 cudaError_t perform_updates(const ShardUpdates<N> &updates, const Rule &rule, cudaStream_t stream) {

@@ -182,6 +182,8 @@ cublasStatus_t set(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t att
 cublasStatus_t setAddresses(cublasLtMatmulDesc_t desc, const EpilogueOperands &epilogue) {
   if (epilogue.bias)
     FSDP_TRY(set(desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, epilogue.bias));
+  if (epilogue.operandSum)
+    FSDP_TRY(set(desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, epilogue.operandSum));
   if (const void *auxiliary = epilogue.auxiliary())
     FSDP_TRY(set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, auxiliary));
   return CUBLAS_STATUS_SUCCESS;
@@ -193,6 +195,9 @@ constexpr std::int64_t kAuxiliaryStep = 8;
 cublasLtEpilogue_t kindOf(const EpilogueOperands &epilogue) {
   switch (epilogue.function) {
   case ProductFunction::none:
+    // The first operand of cuBLASLt's is b, as c is row-major.
+    if (epilogue.operandSum)
+      return epilogue.sumsRight ? CUBLASLT_EPILOGUE_BGRADA : CUBLASLT_EPILOGUE_BGRADB;
     return epilogue.bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
   case ProductFunction::gelu:
     if (epilogue.sum)
@@ -214,6 +219,10 @@ cublasStatus_t prepareEpilogue(const EpilogueOperands &epilogue, Plan &plan) {
       return CUBLAS_STATUS_NOT_SUPPORTED;
     FSDP_TRY(set(plan.desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, s.c.ld));
   }
+  // What is added up lies in rows, so that cuBLASLt's A is not transposed, or its B is: NVIDIA's
+  // nvmath requires that too (examples of BGRADA and BGRADB).
+  if (epilogue.operandSum && (epilogue.sumsRight ? s.x.transposed : !s.y.transposed))
+    return CUBLAS_STATUS_NOT_SUPPORTED;
   FSDP_TRY(set(plan.desc, CUBLASLT_MATMUL_DESC_EPILOGUE, kindOf(epilogue)));
   return setAddresses(plan.desc, epilogue);
 }
@@ -301,7 +310,7 @@ struct Product {
 };
 
 /// Everything that a plan depends on.
-using Key = std::array<std::int64_t, 30>;
+using Key = std::array<std::int64_t, 32>;
 
 Key keyOf(const Product &p, std::uint32_t a, std::uint32_t b, std::uint32_t c) {
   const Gemm &g = p.g;
@@ -312,8 +321,10 @@ Key keyOf(const Product &p, std::uint32_t a, std::uint32_t b, std::uint32_t c) {
   for (const GemmStrides *x : {&g.a, &g.b, &g.c})
     for (std::int64_t stride : {x->row, x->column, x->batch[0], x->batch[1], x->batch[2]})
       key[next++] = stride;
-  for (const void *operand : {e.bias, e.residual, e.auxiliary()})
+  for (const void *operand :
+       {e.bias, e.residual, e.auxiliary(), static_cast<const void *>(e.operandSum)})
     key[next++] = operand ? alignmentOf(operand, bytesOf(p.out), 0, 0) : 0;
+  key[next] = e.sumsRight;
   return key;
 }
 
@@ -369,6 +380,9 @@ void Blas::State::tune(const Product &p, const Key &key, Plan &plan,
     timed.resultBytes = static_cast<std::size_t>(elements) * bytesOf(p.out);
     timed.beta = p.epilogue.residual ? 1 : p.g.beta;
     timed.hasAuxiliary = p.epilogue.auxiliary() != nullptr;
+    if (p.epilogue.operandSum)
+      timed.sumBytes =
+          static_cast<std::size_t>(p.epilogue.sumsRight ? p.g.n : p.g.m) * bytesOf(p.out);
     return timesOf(timed, candidates);
   };
   plan.use(candidates[static_cast<std::size_t>(

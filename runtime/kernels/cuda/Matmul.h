@@ -25,8 +25,14 @@ struct EpilogueOperands {
   ProductFunction function = ProductFunction::none;
   void *sum = nullptr; ///< only of `gelu`
   const void *argument = nullptr;
+  /// Gets, in the type of c, the sum of the k rows of b (`sumsRight`), or of the columns of a;
+  /// alone among these.
+  void *operandSum = nullptr;
+  bool sumsRight = false;
 
-  bool isNone() const { return !bias && !residual && function == ProductFunction::none; }
+  bool isNone() const {
+    return !bias && !residual && function == ProductFunction::none && !operandSum;
+  }
   /// The matrix besides c that the function writes or reads.
   const void *auxiliary() const { return sum ? sum : argument; }
 };

@@ -17,11 +17,11 @@ constexpr int kCalls = 4;
 struct Resources {
   cudaStream_t stream = nullptr;
   cudaEvent_t begin = nullptr, end = nullptr;
-  void *result = nullptr, *auxiliary = nullptr, *workspace = nullptr;
+  void *result = nullptr, *auxiliary = nullptr, *sum = nullptr, *workspace = nullptr;
 
   Resources() = default;
   ~Resources() {
-    for (void *memory : {result, auxiliary, workspace})
+    for (void *memory : {result, auxiliary, sum, workspace})
       if (memory)
         cudaFree(memory);
     for (cudaEvent_t event : {begin, end})
@@ -42,7 +42,7 @@ struct Resources {
                       cudaEventCreate(&end) == cudaSuccess &&
                       allocate(result, product.resultBytes) &&
                       allocate(auxiliary, product.hasAuxiliary ? product.resultBytes : 0) &&
-                      allocate(workspace, workspaceBytes);
+                      allocate(sum, product.sumBytes) && allocate(workspace, workspaceBytes);
     if (!made)
       cudaGetLastError(); // is no failure of the program
     return made;
@@ -62,6 +62,10 @@ std::vector<float> timesOf(const TimedProduct &p,
   if (p.hasAuxiliary && cublasLtMatmulDescSetAttribute(
                             p.desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &own.auxiliary,
                             sizeof(own.auxiliary)) != CUBLAS_STATUS_SUCCESS)
+    return {};
+  if (p.sumBytes &&
+      cublasLtMatmulDescSetAttribute(p.desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &own.sum,
+                                     sizeof(own.sum)) != CUBLAS_STATUS_SUCCESS)
     return {};
   // Numbers, as what is not one may take another time.
   for (void *memory : {own.result, own.auxiliary})

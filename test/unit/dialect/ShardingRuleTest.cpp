@@ -116,6 +116,20 @@ TEST_F(ShardingRuleTest, Epilogue) {
   EXPECT_EQ(more.bytes, 64 + 8 + 64);
   EXPECT_FALSE(more.isBias);
   EXPECT_EQ(more.remainingBytes, more.bytes);
+  // The rows of an operand are read, their sum is written; a library has it with the product.
+  const Epilogue sum = getEpilogue(
+      parse("nn.fused %a, %b : (tensor<16x8xbf16>, tensor<16x4xbf16>) -> (tensor<8x4xf32>, "
+            "tensor<4xf32>) {\n"
+            "^bb0(%x: tensor<16x8xbf16>, %y: tensor<16x4xbf16>):\n"
+            "%p = nn.einsum \"ki,kj->ij\" %x, %y : (tensor<16x8xbf16>, tensor<16x4xbf16>) -> "
+            "tensor<8x4xf32>\n"
+            "%w = arith.extf %y : tensor<16x4xbf16> to tensor<16x4xf32>\n"
+            "%s = nn.reduce sum \"k j -> j\" %w : tensor<16x4xf32> -> tensor<4xf32>\n"
+            "nn.yield %p, %s : tensor<8x4xf32>, tensor<4xf32>\n}",
+            {"tensor<16x8xbf16>", "tensor<16x4xbf16>"}));
+  EXPECT_TRUE(sum.isOperandSum);
+  EXPECT_EQ(sum.bytes, 16 * 4 * 2 + 4 * 4);
+  EXPECT_EQ(sum.remainingBytes, 0);
   EXPECT_EQ(getEpilogue(parse("nn.einsum \"ik,kj->ij\" %a, %b : (tensor<8x16xf32>, "
                               "tensor<16x4xf32>) -> tensor<8x4xf32>",
                               {"tensor<8x16xf32>", "tensor<16x4xf32>"}))
@@ -189,6 +203,21 @@ TEST_F(ShardingRuleTest, Rows) {
             "[d0:8 d1:10!], [d0:8], [] -> [d0:8], [d0:8], [d0:8]");
   EXPECT_EQ(cost(partial, {"tensor<8x10xbf16>", "tensor<8xi32>", "tensor<i64>"}),
             "320 flops 200 read 96 written");
+  // With their gradients, which a kernel computes from one reading of the logits.
+  const char *both = "%l:3 = nn.cross_entropy %a, %b upstream %c : tensor<8x10xbf16>, "
+                     "tensor<8xi32> upstream tensor<8xf32> -> tensor<8xf32>, tensor<8xf32>, "
+                     "tensor<8x10xbf16>";
+  EXPECT_EQ(rule(both, {"tensor<8x10xbf16>", "tensor<8xi32>", "tensor<8xf32>"}),
+            "[d0:8 d1:10&#], [d0:8], [d0:8] -> [d0:8], [d0:8], [d0:8 d1:10&#]");
+  EXPECT_EQ(cost(both, {"tensor<8x10xbf16>", "tensor<8xi32>", "tensor<8xf32>"}),
+            "592 flops 224 read 224 written");
+  const char *all = "%l:4 = nn.partial_cross_entropy %a, %b of %c upstream %d : tensor<8x10xbf16>, "
+                    "tensor<8xi32> upstream tensor<8xf32> -> tensor<8xf32>, tensor<8xf32>, "
+                    "tensor<8xf32>, tensor<8x10xbf16>";
+  EXPECT_EQ(rule(all, {"tensor<8x10xbf16>", "tensor<8xi32>", "tensor<i64>", "tensor<8xf32>"}),
+            "[d0:8 d1:10!], [d0:8], [], [d0:8] -> [d0:8], [d0:8], [d0:8], [d0:8 d1:10!]");
+  EXPECT_EQ(cost(all, {"tensor<8x10xbf16>", "tensor<8xi32>", "tensor<i64>", "tensor<8xf32>"}),
+            "584 flops 232 read 256 written");
   EXPECT_EQ(rule("nn.argmax %a : tensor<2x3x4xf32> -> tensor<2x3xi32>", {"tensor<2x3x4xf32>"}),
             "[d0:2 d1:3 d2:4&] -> [d0:2 d1:3]");
 }

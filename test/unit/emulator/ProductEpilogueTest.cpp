@@ -151,6 +151,69 @@ TEST_F(ProductEpilogues, GradientsOfGelu) {
   }
 }
 
+/// The sum over the k rows of an operand, with the gradient of a weight that lies either way round.
+template <class In> void compareOperandSum(bool ofRight) {
+  SCOPED_TRACE(ofRight ? "right" : "left");
+  constexpr std::int64_t m = 24, n = 40, k = 100;
+  Gemm g = productOf(m, n, k);
+  g.a = {1, m, {}}; // both have rows of their own dimension
+  std::mt19937 from(7);
+  const auto hostA = Operands<In>::random(k * m, from), hostB = Operands<In>::random(k * n, from);
+  Device<In> a(hostA), b(hostB);
+  Device<float> c(std::vector<float>(m * n, 7)), sum(std::vector<float>(ofRight ? n : m, 7));
+  EpilogueOperands epilogue;
+  epilogue.operandSum = sum.data();
+  epilogue.sumsRight = ofRight;
+  Blas blas;
+  StreamWorkspace scratch;
+  constexpr cudaDataType_t in = CudaDataType<In>::value;
+  ASSERT_TRUE(blas.takes(g, in, CUDA_R_32F, a.data(), b.data(), c.data(), epilogue));
+  ASSERT_EQ(
+      blas.multiply(g, in, CUDA_R_32F, a.data(), b.data(), c.data(), {nullptr, &scratch}, epilogue),
+      CUBLAS_STATUS_SUCCESS);
+  OK(cudaDeviceSynchronize());
+  const auto valueOf = [](const std::vector<In> &matrix, std::int64_t at) {
+    return double(float(matrix[static_cast<std::size_t>(at)]));
+  };
+  const std::vector<float> sums = sum.values(), results = c.values();
+  for (std::int64_t at = 0; at < std::int64_t(sums.size()); ++at) {
+    double expected = 0;
+    for (std::int64_t l = 0; l < k; ++l)
+      expected += ofRight ? valueOf(hostB, l * n + at) : valueOf(hostA, l * m + at);
+    EXPECT_NEAR(sums[static_cast<std::size_t>(at)], expected, 1e-4);
+  }
+  double expected = 0;
+  for (std::int64_t l = 0; l < k; ++l)
+    expected += valueOf(hostA, l * m + 3) * valueOf(hostB, l * n + 5);
+  EXPECT_NEAR(results[3 * n + 5], expected, 1e-4);
+}
+
+TEST_F(ProductEpilogues, SumsOfOperands) {
+  for (bool ofRight : {false, true}) {
+    compareOperandSum<bf16>(ofRight);
+    compareOperandSum<float>(ofRight);
+  }
+}
+
+TEST_F(ProductEpilogues, SumsOfOperandsThatDoNotLieInRowsAreLeftToAKernel) {
+  Gemm g = productOf(8, 16, 4);
+  Operands<float> on(g, std::mt19937(8));
+  Device<float> sum(16);
+  Blas blas;
+  EpilogueOperands epilogue;
+  epilogue.operandSum = sum.data();
+  const auto takes = [&](bool ofRight) {
+    epilogue.sumsRight = ofRight;
+    return blas.takes(g, CUDA_R_32F, CUDA_R_32F, on.a.data(), on.b.data(), on.c.data(), epilogue);
+  };
+  EXPECT_FALSE(takes(false)); // rows of a are rows of the result
+  EXPECT_TRUE(takes(true));
+  g.b = {1, 4, {}};
+  EXPECT_FALSE(takes(true));
+  g.a = {1, 8, {}};
+  EXPECT_TRUE(takes(false));
+}
+
 TEST_F(ProductEpilogues, TheRightSideMayBeTransposed) {
   Gemm g = productOf(16, 24, 32);
   g.b = {1, 32, {}};
@@ -253,6 +316,14 @@ TEST_F(ProductEpilogues, TheEmulatorChecksTheirMemory) {
             CUBLAS_STATUS_INVALID_VALUE);
   EXPECT_THAT(cublasLtGetStatusString(CUBLAS_STATUS_INVALID_VALUE),
               testing::HasSubstr("the auxiliary matrix"));
+  epilogue = {};
+  epilogue.operandSum = few.data();
+  epilogue.sumsRight = true;
+  EXPECT_EQ(blas.multiply(g, CUDA_R_32F, CUDA_R_32F, on.a.data(), on.b.data(), on.c.data(),
+                          {nullptr, &scratch}, epilogue),
+            CUBLAS_STATUS_INVALID_VALUE);
+  EXPECT_THAT(cublasLtGetStatusString(CUBLAS_STATUS_INVALID_VALUE),
+              testing::HasSubstr("the sum of an operand"));
 }
 
 #endif // FSDP_CUDA_EMULATOR

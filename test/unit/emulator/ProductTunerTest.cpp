@@ -91,6 +91,35 @@ TEST_F(Tuner, TakesTheFastestAlgorithm) {
   }
 }
 
+// The sum of an operand, as the product, goes to memory of the measurement.
+TEST_F(Tuner, MeasuresSumsOfOperandsElsewhere) {
+  emulator::configure("fastest=1");
+  const auto tuner = make();
+  Blas blas(tuner.get());
+  Buffer<float> a(kSize * kSize), b(kSize * kSize), c(kSize * kSize), sum(kSize);
+  const std::vector<float> sevens(kSize * kSize, 7);
+  for (float *to : {a.data, b.data, c.data})
+    ASSERT_EQ(cudaMemcpy(to, sevens.data(), sevens.size() * sizeof(float), cudaMemcpyHostToDevice),
+              cudaSuccess);
+  ASSERT_EQ(cudaMemcpy(sum.data, sevens.data(), kSize * sizeof(float), cudaMemcpyHostToDevice),
+            cudaSuccess);
+  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  const Gemm g{kSize, kSize, kSize, {1, 1, 1}, {1, kSize, {}}, {kSize, 1, {}}, {kSize, 1, {}}};
+  EpilogueOperands epilogue;
+  epilogue.operandSum = sum.data;
+  epilogue.sumsRight = true;
+  testing::internal::CaptureStderr();
+  EXPECT_TRUE(blas.takes(g, CUDA_R_32F, CUDA_R_32F, a.data, b.data, c.data, epilogue));
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr(": algorithm 1 of 4, "));
+  EXPECT_EQ(sum.values(), std::vector<float>(kSize, 7));
+  StreamWorkspace workspace;
+  EXPECT_EQ(blas.multiply(g, CUDA_R_32F, CUDA_R_32F, a.data, b.data, c.data,
+                          WorkStream{nullptr, &workspace}, epilogue),
+            CUBLAS_STATUS_SUCCESS);
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  EXPECT_EQ(sum.values(), std::vector<float>(kSize, 7 * kSize));
+}
+
 // Not for a difference that two measurements may have, nor for an algorithm that fails.
 TEST_F(Tuner, PrefersTheFirstAlgorithm) {
   for (auto [times, expected] : {std::pair(std::vector<float>{1, 0.99f, 0.985f}, 0),

@@ -244,6 +244,15 @@ TEST(LaunchTime, SeparateEpiloguesAreSeparateLaunches) {
   EXPECT_DOUBLE_EQ(secondsOf(cost, machine), 1e-6 + 8e8 / 4e11 + 1e6 / 1e11);
   cost.remainingBytes = 3'000'000;
   EXPECT_DOUBLE_EQ(secondsOf(cost, machine), 2e-6 + 8e8 / 4e11 + 3e6 / 1e11);
+  // The sum over the rows of an operand comes with no row of the product.
+  cost.epilogueIsBias = false;
+  cost.epilogueIsOperandSum = true;
+  cost.remainingBytes = 0;
+  EXPECT_DOUBLE_EQ(secondsOf(cost, machine), 1e-6 + 8e8 / 4e11 + 1e6 / 1e11);
+  for (Epilogues other : {Epilogues::fused, Epilogues::separate}) {
+    machine.epilogues = other;
+    EXPECT_DOUBLE_EQ(secondsOf(cost, machine), 2e-6 + 8e8 / 4e11 + 1e7 / 1e11);
+  }
 }
 
 const char *const kinds = R"("kinds": [

@@ -23,7 +23,7 @@ using namespace fsdp::rt;
 
 namespace {
 
-std::string hex(const Digest256 &digest) {
+std::string hex(const std::string &digest) {
   std::string text;
   for (unsigned char byte : digest)
     text += format("%02x", byte);
