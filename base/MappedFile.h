@@ -7,6 +7,7 @@
 #include "base/Error.h"
 
 #include <cstddef>
+#include <cstring>
 #include <functional>
 #include <string>
 
@@ -67,6 +68,13 @@ public:
 
   const std::function<void(const Error &)> handle;
 };
+
+/// One value of a file of little-endian numbers, on a little-endian machine; need not be aligned.
+template <typename T> T load(const char *data, std::size_t index) {
+  T value;
+  std::memcpy(&value, data + index * sizeof(T), sizeof(T));
+  return value;
+}
 
 } // namespace base
 

@@ -27,6 +27,12 @@ inline std::string mismatch(std::string_view got, const std::string &expected) {
   return "got " + inQuotes(got) + ", expected " + expected;
 }
 
+/// The fewest digits that read back as the same f32: `0.1` as the user wrote it.
+inline std::string shortest(float value) {
+  char digits[32];
+  return {digits, std::to_chars(digits, digits + sizeof digits, value).ptr};
+}
+
 /// The integers that an option accepts.
 template <typename Int = std::int64_t> struct IntegerRange {
   Int least = std::numeric_limits<Int>::min();

@@ -5,17 +5,10 @@
 #include "base/PrintableText.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <set>
 
 namespace base {
-
-/// The fewest digits that read back as the same number.
-static std::string shortest(float number) {
-  char digits[64];
-  return {digits, std::to_chars(digits, digits + sizeof digits, number).ptr};
-}
 
 std::string RateScale::text() const { return pattern + "=" + shortest(static_cast<float>(scale)); }
 

@@ -10,7 +10,7 @@ namespace base {
 
 namespace {
 
-constexpr std::size_t kMaxOfHost = 63;
+constexpr std::size_t kMaxOfHost = 63, kMaxMessage = 4000, kEndOfMessage = 1000;
 
 /// `text` with control characters and bytes that are not UTF-8 replaced by `show(bytes)`.
 template <typename Show> std::string replaceControls(std::string_view text, Show show) {
@@ -25,6 +25,15 @@ template <typename Show> std::string replaceControls(std::string_view text, Show
   return result;
 }
 
+/// "\x1B"
+std::string escaped(std::string_view bytes) {
+  constexpr char digits[] = "0123456789ABCDEF";
+  std::string escapes;
+  for (unsigned char byte : bytes)
+    escapes.append("\\x").append({digits[byte / 16], digits[byte % 16]});
+  return escapes;
+}
+
 } // namespace
 
 std::string printable(std::string_view text, std::size_t most) {
@@ -34,13 +43,9 @@ std::string printable(std::string_view text, std::size_t most) {
 
 std::string printable(std::string_view text) {
   return replaceControls(text, [](std::string_view bytes) {
-    constexpr char digits[] = "0123456789ABCDEF";
     if (bytes == "\n" || bytes == "\t" || bytes == "\r")
       return std::string(bytes == "\n" ? "\\n" : bytes == "\t" ? "\\t" : "\\r");
-    std::string escapes;
-    for (unsigned char byte : bytes)
-      escapes.append("\\x").append({digits[byte / 16], digits[byte % 16]});
-    return escapes;
+    return escaped(bytes);
   });
 }
 
@@ -71,8 +76,16 @@ std::string inQuotes(std::string_view text) {
 }
 
 std::string printableMessage(std::string_view message) {
-  return shortened(message, 4000, 1000, // as the compiler
+  return shortened(message, kMaxMessage, kEndOfMessage,
                    [](std::string_view part) { return printable(part); });
+}
+
+std::string printableLines(std::string_view message) {
+  return shortened(message, kMaxMessage, kEndOfMessage, [](std::string_view part) {
+    return replaceControls(part, [](std::string_view bytes) {
+      return bytes == "\n" || bytes == "\t" ? std::string(bytes) : escaped(bytes);
+    });
+  });
 }
 
 void NameList::add(std::string_view name) {

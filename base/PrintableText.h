@@ -24,6 +24,9 @@ std::string inQuotes(std::string_view text);
 /// quote files and command lines of any length.
 std::string printableMessage(std::string_view message);
 
+/// The same for a message of several lines: line ends and tabs do not change.
+std::string printableLines(std::string_view message);
+
 /// A list of names for a message; at most five are shown.
 class NameList {
 public:

@@ -26,12 +26,6 @@ std::size_t elementBytes(std::string_view dtype) {
   return 0;
 }
 
-template <typename T> T load(const char *data, std::size_t index) {
-  T value;
-  std::memcpy(&value, data + index * sizeof(T), sizeof(T));
-  return value;
-}
-
 /// The upper half of a float.
 float widenBrain(std::uint16_t brain) {
   const std::uint32_t bits = std::uint32_t(brain) << 16;
@@ -63,23 +57,18 @@ template <typename Visit> auto withFloats(const FileTensor &tensor, Visit visit)
   return visit([data](std::size_t i) { return widenBrain(load<std::uint16_t>(data, i)); });
 }
 
-bool isNatural(const Json &value) { return value.is_number_unsigned(); }
-
-} // namespace
-
-std::string shapeText(const std::int64_t *begin, const std::int64_t *end) {
-  std::string text = "[";
-  for (const std::int64_t *extent = begin; extent != end; ++extent)
-    text += (extent == begin ? "" : ", ") + std::to_string(*extent);
-  return text + "]";
-}
-
-std::size_t FileTensor::elements() const {
+std::size_t elementsOf(const std::vector<std::int64_t> &shape) {
   std::size_t product = 1;
   for (std::int64_t extent : shape)
     product *= static_cast<std::size_t>(extent);
   return product;
 }
+
+bool isNatural(const Json &value) { return value.is_number_unsigned(); }
+
+} // namespace
+
+std::size_t FileTensor::elements() const { return elementsOf(shape); }
 
 void FileTensor::readFloats(std::size_t first, std::size_t count, float *to) const {
   withFloats(*this, [&](auto element) {
@@ -166,8 +155,7 @@ FileTensor parseTensor(const std::string &path, const std::string &name, const J
   const auto end = entry["data_offsets"][1].get<std::uint64_t>();
   if (begin > end || end - begin != bytes)
     bad("got bytes [" + std::to_string(begin) + ", " + std::to_string(end) + "), expected " +
-        std::to_string(bytes) + " bytes for " + tensor.dtype + " " +
-        shapeText(tensor.shape.data(), tensor.shape.data() + tensor.shape.size()));
+        std::to_string(bytes) + " bytes for " + tensor.dtype + " " + shapeText(tensor.shape));
   if (end > size)
     bad("is cut off: got " + std::to_string(size) + " bytes of data, expected at least " +
         std::to_string(end));
@@ -240,12 +228,7 @@ std::string safetensorsHeader(const std::vector<TensorDeclaration> &tensors) {
   return std::string(reinterpret_cast<const char *>(&length), sizeof(length)) + header;
 }
 
-std::size_t TensorDeclaration::elements() const {
-  std::size_t count = 1;
-  for (std::int64_t extent : shape)
-    count *= static_cast<std::size_t>(extent);
-  return count;
-}
+std::size_t TensorDeclaration::elements() const { return elementsOf(shape); }
 
 SafetensorsWriter::SafetensorsWriter(const OutputPath &path,
                                      const std::vector<TensorDeclaration> &tensors)

@@ -105,7 +105,12 @@ private:
 };
 
 /// `[2, 3]`: a shape as messages print it.
-std::string shapeText(const std::int64_t *begin, const std::int64_t *end);
+template <class Shape> std::string shapeText(const Shape &shape) {
+  std::string text;
+  for (std::int64_t extent : shape)
+    text += (text.empty() ? "[" : ", ") + std::to_string(extent);
+  return text.empty() ? "[]" : text + "]";
+}
 
 } // namespace base
 

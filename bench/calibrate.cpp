@@ -8,7 +8,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/comm/SharedMemoryCommunicator.h"
+#include "runtime/comm/Communicator.h"
+#include "runtime/comm/PeerContext.h"
+#include "runtime/comm/SharedSegment.h"
 #include "runtime/device/Stream.h"
 #include "runtime/execution/Context.h"
 #include "runtime/kernels/Gemm.h"
@@ -206,11 +208,11 @@ int runRank(int index, int ranks, SharedSegment &segment) {
   std::vector<int> group;
   for (int r = 0; r < ranks; ++r)
     group.push_back(r);
-  SharedMemoryCommunicator world("all ranks", peer, segment, 0, group, 60);
+  const auto world = sharedMemoryCommunicator("all ranks", peer, segment, 0, group);
   if (const char *bandwidth = std::getenv("FSDP_LINK_BANDWIDTH"))
-    world.limitLink(std::atof(bandwidth));
+    world->limitLink(std::atof(bandwidth));
   Memory memory;
-  Rank rank(world, memory);
+  Rank rank(*world, memory);
 
   double fastest = 0, fastestHalf = 0;
   const std::string f32 = products<float>(rank, "f32", fastest);

@@ -9,6 +9,7 @@
 #include "codegen/FusedProduct.h"
 #include "codegen/MatrixProduct.h"
 #include "codegen/ShapeArguments.h"
+#include "codegen/TableFields.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -37,7 +38,6 @@ private:
   LogicalResult withSum(nn::FusedOp op, const ProductWithSum &both);
   LogicalResult fused(nn::FusedOp op);
   LogicalResult runtimeCall(nn::KernelOpInterface op);
-  LogicalResult optimizerStep(OptimizerStepOp op);
   LogicalResult checkUpdate(OptimizerStepOp op);
   void passShard(OptimizerStepOp op);
   void passRest(OptimizerStepOp op);
@@ -219,18 +219,15 @@ LogicalResult CallFinder::collective(CollectiveOpInterface op) {
 //===----------------------------------------------------------------------===//
 
 static std::string strides(const MatrixProduct::Strides &s) {
-  std::string text = "{" + std::to_string(s.row) + ", " + std::to_string(s.column) + ", {";
-  if (s.batch != std::array<int64_t, 3>{0, 0, 0})
-    for (int i = 0; i < 3; ++i)
-      text += (i ? ", " : "") + std::to_string(s.batch[i]);
-  return text + "}}";
+  const bool isBatched = s.batch != std::array<int64_t, 3>{0, 0, 0};
+  return "{" + std::to_string(s.row) + ", " + std::to_string(s.column) + ", " +
+         (isBatched ? braced(s.batch) : "{}") + "}";
 }
 
 static std::string shapeOf(const MatrixProduct &p) {
   return "Gemm{/*m=*/" + std::to_string(p.m) + ", /*n=*/" + std::to_string(p.n) + ", /*k=*/" +
-         std::to_string(p.k) + ", /*batch=*/{" + std::to_string(p.batch[0]) + ", " +
-         std::to_string(p.batch[1]) + ", " + std::to_string(p.batch[2]) + "}, /*a=*/" +
-         strides(p.a) + ", /*b=*/" + strides(p.b) + ", /*c=*/" + strides(p.c) + "}";
+         std::to_string(p.k) + ", /*batch=*/" + braced(p.batch) + ", /*a=*/" + strides(p.a) +
+         ", /*b=*/" + strides(p.b) + ", /*c=*/" + strides(p.c) + "}";
 }
 
 /// A matrix product if the op is one; otherwise the loops of a kernel, which are correct but slow.
@@ -338,26 +335,7 @@ void CallFinder::passRest(OptimizerStepOp op) {
   note(op.getDeferred() ? "deferredBadGradient" : "badGradient");
 }
 
-static std::string spellDeferred(OptimizerStepOp op) {
-  return std::string("/*deferred=*/") + (op.getDeferred() ? "true" : "false");
-}
-
-static std::string spellStorage(const ScheduledProgram &program, OptimizerStepOp op) {
-  return "storages[" + program.names.storage(op.getStorageAttr().getAttr()) + "]";
-}
-
-LogicalResult CallFinder::optimizerStep(OptimizerStepOp op) {
-  begin("optimizer_step", Call::argument);
-  if (failed(checkUpdate(op)))
-    return failure();
-  pass(spellStorage(program, op));
-  pass(spellDeferred(op));
-  passShard(op);
-  passRest(op);
-  return success();
-}
-
-/// Updates of several storages by one rule.
+/// Updates of one or several storages by one rule.
 LogicalResult CallFinder::group(ArrayRef<OptimizerStepOp> updates) {
   begin("optimizer_steps", Call::argument);
   for (OptimizerStepOp op : updates) {
@@ -366,13 +344,14 @@ LogicalResult CallFinder::group(ArrayRef<OptimizerStepOp> updates) {
     finder.begin("shard_update");
     if (failed(finder.checkUpdate(op)))
       return failure();
-    finder.pass(spellStorage(program, op));
+    finder.pass("storages[" + program.names.storage(op.getStorageAttr().getAttr()) + "]");
     finder.passShard(op);
     call.reads.append(member.reads);
     call.writes.append(member.writes);
   }
-  pass(spellDeferred(updates.front()));
-  passRest(updates.front());
+  OptimizerStepOp first = updates.front();
+  pass(first.getDeferred() ? "/*deferred=*/true" : "/*deferred=*/false");
+  passRest(first);
   return success();
 }
 
@@ -386,7 +365,7 @@ LogicalResult CallFinder::find(Operation *op) {
       })
       .Case([&](nn::EinsumOp op) { return einsum(op); })
       .Case([&](nn::FusedOp op) { return fused(op); })
-      .Case([&](OptimizerStepOp op) { return optimizerStep(op); })
+      .Case([&](OptimizerStepOp op) { return group(ArrayRef(op)); })
       .Case([&](nn::KernelOpInterface op) { return runtimeCall(op); })
       .Default([](Operation *) { return success(); });
 }

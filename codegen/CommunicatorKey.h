@@ -4,7 +4,6 @@
 #define CODEGEN_COMMUNICATORKEY_H
 
 #include "dialect/fsdp/CollectiveGroup.h"
-#include "llvm/ADT/DenseMapInfo.h"
 #include <tuple>
 
 namespace mlir::fsdp {
@@ -25,8 +24,13 @@ struct CommunicatorKey {
             op.isInRing(), offset != 0 && op.getSendValue() != nullptr};
   }
 
-  auto asTuple() const { return std::tie(stream, over, offset, inRing, sends); }
+  auto asTuple() const {
+    return std::tuple(stream.getAsOpaquePointer(), over.getAsOpaquePointer(), offset, inRing,
+                      sends);
+  }
   bool operator==(const CommunicatorKey &other) const { return asTuple() == other.asTuple(); }
+  /// An order for lookups, which differs from run to run.
+  bool operator<(const CommunicatorKey &other) const { return asTuple() < other.asTuple(); }
   /// True if both are equal but for the stream.
   bool matchesApartFromStream(const CommunicatorKey &other) const {
     return over == other.over && offset == other.offset && inRing == other.inRing &&
@@ -35,21 +39,5 @@ struct CommunicatorKey {
 };
 
 } // namespace mlir::fsdp
-
-namespace llvm {
-template <> struct DenseMapInfo<mlir::fsdp::CommunicatorKey> {
-  using Key = mlir::fsdp::CommunicatorKey;
-  using Streams = DenseMapInfo<mlir::StringAttr>;
-
-  static Key getEmptyKey() { return {Streams::getEmptyKey(), {}}; }
-  static Key getTombstoneKey() { return {Streams::getTombstoneKey(), {}}; }
-  static unsigned getHashValue(const Key &key) {
-    return static_cast<unsigned>(hash_combine(key.stream.getAsOpaquePointer(),
-                                              key.over.getAsOpaquePointer(), key.offset, key.inRing,
-                                              key.sends));
-  }
-  static bool isEqual(const Key &one, const Key &other) { return one == other; }
-};
-} // namespace llvm
 
 #endif // CODEGEN_COMMUNICATORKEY_H

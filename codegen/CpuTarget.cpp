@@ -1,7 +1,6 @@
 //===- CpuTarget.cpp - programs of threads and vector loops ---------------===//
 
 #include "codegen/Elementwise.h"
-#include "codegen/KernelPrinter.h"
 #include "codegen/Names.h"
 #include "codegen/Target.h"
 
@@ -78,12 +77,9 @@ void CpuTarget::define(const KernelTable &kernels, Writer &writer) const {
   for (const KernelTable::Entry &entry : kernels.all()) {
     writer.line();
     writer.list("void " + entry.name + "(", entry.function.parameters, ") {");
-    StringRef body = entry.function.body;
-    while (!body.empty()) {
-      auto [line, rest] = body.split('\n');
-      writer.line("  " + line);
-      body = rest;
-    }
+    Writer body = writer.nested();
+    body.lines(entry.function.body);
+    writer.append(body);
     writer.line("}");
   }
   writer.line();

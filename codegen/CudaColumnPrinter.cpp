@@ -4,8 +4,7 @@
 // the bytes in flight. An H200 needs about 3 MB for its 4.8 TB/s, 24 KB a multiprocessor. So a
 // thread loads 16 bytes at once (neighbouring results) of several rows before it computes with the
 // first, and there are threads for all multiprocessors even if there are few columns: lanes in a
-// block, and several blocks, share the rows of a column. Blocks store partial results in the
-// workspace, and a second kernel combines them.
+// block, and several blocks, share the rows of a column (runtime/kernels/cuda/StripeSum.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -261,12 +260,10 @@ void CudaKernelWriter::combineSplits(const ColumnPlan &plan, const std::string &
               " + threadIdx.x % " + block + ";");
   declareIndices(kept, flat);
   const std::string inside = partial ? flat + " < " + size : "true";
-  const std::vector<std::string> numbers = {block, std::to_string(lanes),
-                                            std::to_string(plan.splits), type};
-  std::string head = combination("combineParts", ", " + llvm::join(numbers, ", "), "");
+  std::string head = combination("combineStripes", ", " + block + ", " + std::to_string(lanes), "");
   head.pop_back(); // the closing parenthesis
   writer.list("const " + type + " " + total + " = " + head,
-              {identity(), parts + " + " + flat, size, inside}, ");");
+              {identity(), parts + " + " + flat, std::to_string(plan.splits), size, inside}, ");");
   finish(total, "threadIdx.x < " + block + (partial ? " && " + inside : ""));
   writer.close();
   second.line();

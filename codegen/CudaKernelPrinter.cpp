@@ -184,7 +184,7 @@ void CudaKernelWriter::reduceRowsInSplits(const std::string &total, const std::s
   writer.line(start);
   accumulate(total, "blockIdx.y * " + block + " + threadIdx.x",
              std::to_string(plan.splits * threadsOfBlock));
-  writer.line(total + " = " + combination("reduceBlock", "", total) + ";");
+  writer.line(total + " = " + combination("reduceLanes", ", 1, " + block, total) + ";");
   parts = named("parts");
   writer.line("if (threadIdx.x == 0)");
   writer.line("  " + parts + "[blockIdx.y * " + std::to_string(kept.size) +
@@ -228,7 +228,7 @@ void CudaKernelWriter::reduceRows() {
     declareIndices(kept, flat);
     writer.line(start);
     accumulate(total, "threadIdx.x", b);
-    writer.line(total + " = " + combination("reduceBlock", "", total) + ";");
+    writer.line(total + " = " + combination("reduceLanes", ", 1, " + b, total) + ";");
   }
   finish(total, warps ? "threadIdx.x % 32 == 0" : "threadIdx.x == 0");
 }
@@ -373,7 +373,7 @@ FailureOr<KernelFunction> mlir::fsdp::printCudaKernel(const ScheduledProgram &pr
     function.name = step.getOptimizer().getRule().str();
     return function;
   }
-  FailureOr<Kernel> kernel = Kernel::create(launch, Traversal::whole, anonymous);
+  FailureOr<Kernel> kernel = Kernel::create(launch, Traversal::whole, Functions::fast, anonymous);
   if (failed(kernel))
     return failure();
   SmallVector<Value> buffers(launch.getIns());

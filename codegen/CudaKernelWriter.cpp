@@ -9,13 +9,17 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 /// Names that the code of a kernel uses.
-static constexpr StringRef taken[] = {
-    "stream", "decays", "threadIdx", "blockIdx",     "blockDim", "gridDim", "warpSize",
-    "load",   "store",  "Vector",    "launchKernel", "lane",     "Plus",    "Maximum",
-    "exp",    "log",    "log1p",     "sqrt",         "rsqrt",    "tanh",    "erf",
-    "fabs",   "sin",    "cos",       "pow",          "fma",      "expf",    "logf",
-    "log1pf", "sqrtf",  "rsqrtf",    "tanhf",        "erff",     "fabsf",   "sinf",
-    "cosf",   "powf",   "fmaf",      "min",          "max",      "dim3",    "repeated"};
+static constexpr StringRef taken[] = {"stream",   "decays",   "threadIdx",    "blockIdx",
+                                      "blockDim", "gridDim",  "warpSize",     "load",
+                                      "store",    "Vector",   "launchKernel", "lane",
+                                      "Plus",     "Maximum",  "exp",          "log",
+                                      "log1p",    "sqrt",     "rsqrt",        "tanh",
+                                      "erf",      "fabs",     "sin",          "cos",
+                                      "pow",      "fma",      "expf",         "logf",
+                                      "log1pf",   "sqrtf",    "rsqrtf",       "tanhf",
+                                      "erff",     "fabsf",    "sinf",         "cosf",
+                                      "powf",     "fmaf",     "min",          "max",
+                                      "dim3",     "repeated", "fastGelu",     "fastGeluGradient"};
 
 CudaKernelWriter::CudaKernelWriter(const Kernel &kernel, ArrayRef<int64_t> alignments,
                                    bool anonymous)

@@ -85,11 +85,7 @@ static void defineEpilogue(const KernelTable::Entry &entry, Writer &writer) {
 
 void CudaTarget::declare(const KernelTable &kernels, Writer &writer) const {
   writer.line("namespace fused {");
-  bool narrow = llvm::any_of(kernels.all(), [](const KernelTable::Entry &entry) {
-    return llvm::any_of(entry.function.parameters,
-                        [](StringRef parameter) { return parameter.contains("bf16 *"); });
-  });
-  if (narrow) {
+  if (kernels.nameBf16()) {
     writer.line();
     writer.line("using fsdp::rt::bf16;");
   }

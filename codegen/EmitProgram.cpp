@@ -37,29 +37,8 @@ static std::string textOf(const EmittedProgram &program) {
 
 LogicalResult mlir::fsdp::emitProgram(ModuleOp module, const EmitOptions &options,
                                       EmittedProgram &out) {
-  auto programs = module.getOps<ProgramOp>();
-  if (!programs.empty() && !llvm::hasSingleElement(programs))
-    return emitPlans({{module, options.report, options.modelFlops, options.peakSeconds}}, options,
-                     out);
-  FailureOr<ScheduledProgram> program = ScheduledProgram::create(module);
-  if (failed(program))
-    return failure();
-  HostEmitter emitter(*program, options);
-  KernelTable kernels;
-  if (failed(emitter.prepare(kernels)))
-    return failure();
-  kernels.assignNames();
-  EmittedProgram rest = kernelFiles(kernels, emitter.getTarget(), options);
-  HostFile file{"train.cpp", {}, textOf(rest)};
-  if (!rest.files.empty())
-    file.headers.push_back("kernels.h");
-  Writer writer;
-  emitter.emit(kernels, file, writer);
-  writer.line();
-  writer.line("int main(int argc, char **argv) { return runTraining(program, argc, argv); }");
-  out.files.push_back({file.name, writer.take()});
-  llvm::append_range(out.files, rest.files);
-  return success();
+  return emitPlans({{module, options.report, options.modelFlops, options.peakSeconds}}, options,
+                   out);
 }
 
 //===----------------------------------------------------------------------===//
@@ -193,7 +172,6 @@ static LogicalResult addPlan(const PlanSource &source, const EmitOptions &option
   for (ScheduledProgram &program : *programs) {
     const StringRef role = ProgramOp(program.program).getSymName();
     Plan &plan = plans.emplace_back(Plan{std::move(program), options, nullptr, "", table});
-    plan.options.singleFile = false;
     plan.options.report = source.report;
     plan.options.modelFlops = source.modelFlops;
     plan.options.peakSeconds = source.peakSeconds;
@@ -205,21 +183,15 @@ static LogicalResult addPlan(const PlanSource &source, const EmitOptions &option
 LogicalResult mlir::fsdp::emitPlans(ArrayRef<PlanSource> sources, const EmitOptions &options,
                                     EmittedProgram &out) {
   assert(!sources.empty() && "a program has a plan");
-  ModuleOp first = sources.front().module;
-  if (sources.size() == 1 && llvm::hasSingleElement(first.getOps<ProgramOp>())) {
-    EmitOptions own = options;
-    own.report = sources.front().report;
-    own.modelFlops = sources.front().modelFlops;
-    own.peakSeconds = sources.front().peakSeconds;
-    return emitProgram(sources.front().module, own, out);
-  }
   Names names;
   KernelTable kernels;
   std::vector<Plan> plans;
   for (const PlanSource &source : sources)
     if (failed(addPlan(source, options, names, plans)))
       return failure();
+  const bool isAlone = plans.size() == 1;
   for (Plan &plan : plans) { // emitters refer to them
+    plan.options.singleFile &= isAlone;
     plan.emitter = std::make_unique<HostEmitter>(plan.program, plan.options);
     if (failed(plan.emitter->prepare(kernels)))
       return failure();
@@ -227,19 +199,24 @@ LogicalResult mlir::fsdp::emitPlans(ArrayRef<PlanSource> sources, const EmitOpti
   kernels.assignNames();
   EmittedProgram rest =
       kernelFiles(kernels, plans.front().emitter->getTarget(), plans.front().options);
-  rest.files.push_back({"plans.h", plansHeader(plans, options)});
+  std::vector<std::string> headers;
+  if (!rest.files.empty())
+    headers.push_back("kernels.h");
+  if (!isAlone) {
+    headers.push_back("plans.h");
+    rest.files.push_back({"plans.h", plansHeader(plans, options)});
+    out.files.push_back({"train.cpp", mainFile(plans, options)});
+  }
   const std::string elsewhere = textOf(rest);
-  out.files.push_back({"train.cpp", mainFile(plans, options)});
   for (const Plan &plan : plans) {
-    HostFile file{
-        plan.name + ".cpp", {}, elsewhere, plan.programs.empty() ? "" : "plans::" + plan.programs};
-    if (!kernels.all().empty())
-      file.headers.push_back("kernels.h");
-    file.headers.push_back("plans.h");
+    HostFile file{isAlone ? "train.cpp" : plan.name + ".cpp", headers, elsewhere,
+                  plan.programs.empty() ? "" : "plans::" + plan.programs};
     Writer writer;
     plan.emitter->emit(kernels, file, writer);
     writer.line();
-    writer.line("const fsdp::rt::Program plans::" + plan.name + " = program;");
+    writer.line(isAlone
+                    ? "int main(int argc, char **argv) { return runTraining(program, argc, argv); }"
+                    : "const fsdp::rt::Program plans::" + plan.name + " = program;");
     out.files.push_back({file.name, writer.take()});
   }
   llvm::append_range(out.files, rest.files);

@@ -2,22 +2,44 @@
 
 #include "codegen/HostEmitter.h"
 
-#include "codegen/Functions.h"
 #include "codegen/RoleTables.h"
+#include "codegen/TableFields.h"
 #include "codegen/TraceTables.h"
+#include "dialect/fsdp/Structure.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
 
+/// The most actions of a function: compilers are slow on long ones.
+static constexpr size_t kMostActions = 120;
 /// About the text of an action: its calls, its row of a table, and its places.
 static constexpr size_t kBytesOfAction = 512;
 
-void mlir::fsdp::emitBanner(Writer &writer, StringRef title) {
+/// The heading of a part of a file.
+static void emitBanner(Writer &writer, StringRef title) {
   std::string line = "//===--- " + title.str() + " ";
   line.append(line.size() < 74 ? 74 - line.size() : 0, '-');
   writer.line();
   writer.line(line + "===//");
   writer.line();
+}
+
+bool EqualForms::areAlike(LaunchOp one, LaunchOp other) {
+  return one->getBlock() == other->getBlock() && one.getStreamAttr() == other.getStreamAttr() &&
+         haveAlikeBuffers(one, other) && haveEqualBodies(one, other);
+}
+
+size_t EqualForms::hash(LaunchOp launch) {
+  llvm::hash_code code = hashBody(launch);
+  for (Value buffer : launch.getBuffers())
+    code = llvm::hash_combine(code, buffer.getType());
+  return code;
+}
+
+unsigned LaunchForm::numberOf(Value buffer) const {
+  const auto buffers = first.getBuffers();
+  return static_cast<unsigned>(llvm::find(buffers, buffer) - buffers.begin());
 }
 
 HostEmitter::HostEmitter(const ScheduledProgram &program, const EmitOptions &options)
@@ -47,10 +69,89 @@ LogicalResult HostEmitter::prepare(KernelTable &kernels) {
       if (!form)
         return failure();
       formOf[action.launch] = form;
-      if (form->call.hasKernel() && failed(kernels.insert(program, action.launch, write)))
+      if (form->call.hasKernel() && failed(kernels.insert(action.launch, write)))
         return failure();
     }
   return success();
+}
+
+//===----------------------------------------------------------------------===//
+// A segment split into functions
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// The streams of a timeline that carry collectives, and those that carry gathers.
+struct Communication {
+  llvm::StringSet<> streams, gathers;
+
+  explicit Communication(const Timeline &timeline) {
+    for (const Action &action : timeline.actions) {
+      LaunchOp launch = action.launch;
+      for (CollectiveOpInterface collective : getCollectives(launch)) {
+        streams.insert(launch.getStream());
+        if (isa<AllGatherOp>(collective))
+          gathers.insert(launch.getStream());
+      }
+    }
+  }
+};
+} // namespace
+
+/// The function of `launch`, which runs `op` alone if that is not null, without its actions; one
+/// without a part if the launch is grouped with its neighbours: communication with adjacent casts,
+/// input and output, arithmetic outside units.
+static FunctionRange functionOf(LaunchOp launch, Operation *op,
+                                const Communication &communication) {
+  if (isa_and_nonnull<InputOp, OutputOp, OutputSumOp>(op) ||
+      communication.streams.contains(launch.getStream()))
+    return {};
+  Structure structure = getStructure(launch);
+  if (structure.direction == Direction::update)
+    return {nullptr, "update"};
+  if (!structure.unit)
+    return {};
+  return {structure.unit, stringifyDirection(structure.direction).str()};
+}
+
+/// Splits the actions where the unit or direction of compute changes, and after at most
+/// kMostActions actions: compilers are slow on long functions. Order is kept.
+static std::vector<FunctionRange> cutIntoFunctions(const Timeline &timeline) {
+  std::vector<FunctionRange> ranges;
+  const Communication communication(timeline);
+  size_t count = timeline.actions.size();
+  // Loads and gathers are grouped with the following launches, all others with the preceding ones.
+  size_t cut = 0; ///< where the next function would begin
+  for (size_t i = 0; i < count; ++i) {
+    LaunchOp launch = timeline.actions[i].launch;
+    Operation *op = onlyOp(launch);
+    FunctionRange own = functionOf(launch, op, communication);
+    bool isAhead =
+        isa_and_nonnull<InputOp>(op) || communication.gathers.contains(launch.getStream());
+    if (own.part.empty() && !isAhead) {
+      cut = i + 1;
+      continue;
+    }
+    if (own.part.empty())
+      continue;
+    if (ranges.empty()) {
+      ranges.push_back(own);
+    } else if (ranges.back().unit != own.unit || ranges.back().part != own.part) {
+      ranges.back().end = cut;
+      own.begin = cut;
+      ranges.push_back(own);
+    }
+    cut = i + 1;
+  }
+  if (ranges.empty() && count > 0)
+    ranges.push_back({nullptr, "actions"});
+  if (!ranges.empty())
+    ranges.back().end = count;
+
+  std::vector<FunctionRange> pieces;
+  for (const FunctionRange &range : ranges)
+    for (size_t begin = range.begin; begin < range.end; begin += kMostActions)
+      pieces.push_back({range.unit, range.part, begin, std::min(begin + kMostActions, range.end)});
+  return pieces;
 }
 
 static ArrayRef<Action> actionsOf(const Timeline &timeline, const FunctionRange &range) {
@@ -150,7 +251,7 @@ void HostEmitter::emitActions(const Timeline &timeline, const FunctionRange &ran
 /// each; `calls` are all calls in order.
 void HostEmitter::emitFunctions(const Timeline &timeline, std::vector<std::string> &calls,
                                 Writer &writer) {
-  const std::vector<FunctionRange> ranges = cutIntoFunctions(program, timeline);
+  const std::vector<FunctionRange> ranges = cutIntoFunctions(timeline);
   std::vector<FunctionRow> rows(ranges.size());
   llvm::StringMap<size_t> groupOf;         ///< by what readFunction returns
   std::vector<SmallVector<size_t>> groups; ///< ranges, in order
@@ -214,10 +315,10 @@ void HostEmitter::emitFunctions(const Timeline &timeline, std::vector<std::strin
     writer.open("constexpr " + type + " " + table + "[] =");
     for (auto [number, i] : llvm::enumerate(group)) {
       writer.line("// " + commentFor(ranges[i].name()));
-      std::vector<std::string> values;
-      for (const FunctionRow::Field &field : rows[i].getFields())
-        values.push_back(spellValue(field.value));
-      writer.list("{", fields, values, "},");
+      Fields values;
+      for (auto [name, field] : llvm::zip_equal(fields, rows[i].getFields()))
+        values.add(name, spellValue(field.value));
+      writer.list("{", values.getItems(), "},");
       callOf[i] = function + "(c, " + table + "[" + std::to_string(number) + "]);";
     }
     writer.close(";");

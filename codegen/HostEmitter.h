@@ -4,14 +4,40 @@
 #define CODEGEN_HOSTEMITTER_H
 
 #include "codegen/Arena.h"
-#include "codegen/LaunchForms.h"
 #include "codegen/SharedFunctions.h"
 #include "codegen/Tables.h"
 #include "codegen/Target.h"
 
 namespace mlir::fsdp {
 
-struct FunctionRange;
+/// The actions [begin, end) of a timeline, to be one function.
+struct FunctionRange {
+  StringAttr unit;  ///< null if of no unit
+  std::string part; ///< "forward"; empty until a launch determines it
+  size_t begin = 0, end = 0;
+
+  /// "fc1.forward"
+  std::string name() const { return unit ? unit.str() + "." + part : part; }
+};
+
+/// Launches of one segment with equal bodies on one stream, whose buffers have equal types and of
+/// which the same ones are equal: the microbatches of a step and the layers of a model repeat
+/// launches that differ in their buffers alone. What follows from the other properties is found
+/// once for each form.
+struct LaunchForm {
+  mutable LaunchOp first; ///< its accessors are not const
+  Call call;              ///< of `first`
+
+  /// The place of `buffer`, which `first` has, among its buffers: the others of this form have
+  /// theirs in the same place.
+  unsigned numberOf(Value buffer) const;
+};
+
+/// Launches of one form are alike.
+struct EqualForms {
+  static size_t hash(LaunchOp launch);
+  static bool areAlike(LaunchOp one, LaunchOp other);
+};
 
 /// The file that a host program goes into.
 struct HostFile {
@@ -66,15 +92,12 @@ private:
   std::unique_ptr<Target> target;
   ModelTables modelTables;
   const KernelTable *kernels = nullptr;
-  LaunchForms forms;
+  PerLaunchClass<LaunchForm, EqualForms> forms;
   llvm::DenseMap<Operation *, const LaunchForm *> formOf; ///< of every launch
   /// By form and number of the kernel.
   llvm::DenseMap<std::pair<const LaunchForm *, size_t>, std::unique_ptr<PrintedCall>> printedCalls;
   llvm::StringMap<int> texts; ///< of printed calls, without values
 };
-
-/// The heading of a part of a file.
-void emitBanner(Writer &writer, StringRef title);
 
 } // namespace mlir::fsdp
 

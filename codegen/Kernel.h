@@ -22,6 +22,11 @@ struct ScheduledProgram;
 /// the product's rows at a time, `whole` for all. Other kernels are always called for the whole.
 enum class Traversal { whole, rows };
 
+/// What computes functions. `exact`: the functions of the language, as the ops are written. `fast`:
+/// GELU of 16-bit results, in its form with tanh, is a function of FusedKernel.h, whose error is
+/// far below the rounding of the result.
+enum class Functions { exact, fast };
+
 /// One loop, outermost first.
 struct LoopVar {
   std::string name;
@@ -110,7 +115,8 @@ struct Kernel {
   /// The kernel of the body of `launch`, without a product before or after it. Fails with a
   /// diagnostic that names the op that has no form in C++ or does not fit one loop nest. Buffers of
   /// `anonymous` kernels have no names.
-  static FailureOr<Kernel> create(LaunchOp launch, Traversal traversal, bool anonymous = false);
+  static FailureOr<Kernel> create(LaunchOp launch, Traversal traversal, Functions functions,
+                                  bool anonymous = false);
 
   /// Drops loops of one iteration and joins adjacent loops that all addresses treat as one, rows
   /// and columns separately.

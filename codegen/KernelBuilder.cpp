@@ -11,6 +11,7 @@
 #include "codegen/Names.h"
 #include "codegen/ScheduledProgram.h"
 #include "dialect/fsdp/Fill.h"
+#include "dialect/nn/Gelu.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <map>
 
@@ -27,9 +28,9 @@ RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getTy
 
 class KernelBuilder {
 public:
-  KernelBuilder(LaunchOp launch, Traversal traversal, bool anonymous)
-      : launch(launch), traversal(traversal), anonymous(anonymous), begin(FusedProduct::of(launch)),
-        withSum(ProductWithSum::of(launch)) {}
+  KernelBuilder(LaunchOp launch, Traversal traversal, Functions functions, bool anonymous)
+      : launch(launch), traversal(traversal), functions(functions), anonymous(anonymous),
+        begin(FusedProduct::of(launch)), withSum(ProductWithSum::of(launch)) {}
   FailureOr<Kernel> build();
 
 private:
@@ -40,14 +41,13 @@ private:
   }
   LogicalResult checkTypes();
   LogicalResult chooseLoops(ValueRange yielded);
-  Indices addLoops(const nn::ShardingRule &rule, ArrayRef<nn::TensorFactors> tensors,
-                   const nn::TensorFactors &tensor);
   LogicalResult store(Value value, int output);
 
   // Values at indices.
   FailureOr<int> at(Value value, const Indices &indices);
   FailureOr<int> build(Operation *op, const Indices &indices);
   FailureOr<int> buildElementwise(Operation *op, const Indices &indices);
+  FailureOr<int> buildGelu(const nn::Gelu &gelu, Operation *op, const Indices &indices);
   FailureOr<int> buildByRule(Operation *op, const nn::ShardingRule &rule, const Indices &indices);
   FailureOr<int> buildMask(MaskPaddingOp op, const Indices &indices);
   FailureOr<int> buildMask(MaskSamplesOp op, const Indices &indices);
@@ -64,6 +64,7 @@ private:
 
   LaunchOp launch;
   Traversal traversal;
+  Functions functions;
   bool anonymous;
   Kernel kernel;
   std::optional<FusedProduct> begin; ///< the product that is complete in memory before the kernel
@@ -96,6 +97,17 @@ LogicalResult KernelBuilder::checkTypes() {
                                 << ", which this target cannot compute with; use f32";
   }
   return success();
+}
+
+/// The loops over a tensor of these factors, each of which has the loops `loops`.
+static Indices loopsOf(ArrayRef<nn::DimFactors> tensor, ArrayRef<Index> loops) {
+  Indices indices;
+  for (const nn::DimFactors &dim : tensor) {
+    Index &index = indices.emplace_back();
+    for (int64_t factor : dim)
+      llvm::append_range(index, loops[factor]);
+  }
+  return indices;
 }
 
 static bool isContraction(Operation *op) {
@@ -147,12 +159,8 @@ LogicalResult KernelBuilder::chooseLoops(ValueRange yielded) {
     bool reduce = isa<nn::ReduceOp>(owner);
     Value whole = reduce ? owner->getOperand(0) : owner->getResult(0);
     fullShape = llvm::to_vector(typeOf(whole).getShape());
-    for (const nn::DimFactors &dim :
-         reduce ? ownerRule.operands.front() : ownerRule.results.front()) {
-      Index &index = fullIndices.emplace_back();
-      for (int64_t factor : dim)
-        llvm::append_range(index, ownerFactors[factor]);
-    }
+    fullIndices =
+        loopsOf(reduce ? ownerRule.operands.front() : ownerRule.results.front(), ownerFactors);
     return success();
   }
   fullShape = llvm::to_vector(typeOf(yielded.front()).getShape());
@@ -167,12 +175,7 @@ LogicalResult KernelBuilder::store(Value value, int output) {
   Value source = resolveFused(value);
   Operation *op = source.getDefiningOp();
   if (op && op == owner && (isa<nn::ReduceOp>(op) || isContraction(op))) {
-    Indices result;
-    for (const nn::DimFactors &dim : ownerRule.results.front()) {
-      Index &index = result.emplace_back();
-      for (int64_t factor : dim)
-        llvm::append_range(index, ownerFactors[factor]);
-    }
+    const Indices result = loopsOf(ownerRule.results.front(), ownerFactors);
     auto type = typeOf(source);
     Type sum = computeType(type.getElementType());
     KernelReduction reduction{KernelReduction::sum, {}, sum};
@@ -249,8 +252,9 @@ FailureOr<Kernel> KernelBuilder::build() {
   return std::move(kernel);
 }
 
-FailureOr<Kernel> Kernel::create(LaunchOp launch, Traversal traversal, bool anonymous) {
-  return KernelBuilder(launch, traversal, anonymous).build();
+FailureOr<Kernel> Kernel::create(LaunchOp launch, Traversal traversal, Functions functions,
+                                 bool anonymous) {
+  return KernelBuilder(launch, traversal, functions, anonymous).build();
 }
 
 //===----------------------------------------------------------------------===//
@@ -357,6 +361,9 @@ FailureOr<int> KernelBuilder::at(Value value, const Indices &indices) {
 FailureOr<int> KernelBuilder::build(Operation *op, const Indices &indices) {
   if (auto constant = dyn_cast<arith::ConstantOp>(op))
     return buildConstant(constant, indices);
+  if (functions == Functions::fast && getElementTypeOrSelf(op->getResult(0).getType()).isBF16())
+    if (std::optional<nn::Gelu> gelu = nn::findGelu(op->getResult(0)))
+      return buildGelu(*gelu, op, indices);
   if (nn::isElementwise(op))
     return buildElementwise(op, indices);
   if (isa<nn::RepeatOp, nn::RearrangeOp>(op) || (isa<nn::EinsumOp>(op) && !isContraction(op)))
@@ -370,6 +377,20 @@ FailureOr<int> KernelBuilder::build(Operation *op, const Indices &indices) {
   if (isa<nn::ReduceOp, nn::EinsumOp>(op))
     return op->emitOpError() << "is in the middle of a kernel, expected it at the end";
   return op->emitOpError() << "has no C++ form; it cannot be in a launch of this target";
+}
+
+FailureOr<int> KernelBuilder::buildGelu(const nn::Gelu &gelu, Operation *op,
+                                        const Indices &indices) {
+  FailureOr<int> x = at(gelu.x, indices);
+  if (failed(x))
+    return failure();
+  Type type = typeOf(op->getResult(0)).getElementType();
+  if (!gelu.cotangent)
+    return expression(type, "fastGelu($0)", {*x}, op);
+  FailureOr<int> cotangent = at(gelu.cotangent, indices);
+  if (failed(cotangent))
+    return failure();
+  return expression(type, "fastGeluGradient($0, $1)", {*x, *cotangent}, op);
 }
 
 FailureOr<int> KernelBuilder::buildElementwise(Operation *op, const Indices &indices) {
@@ -415,13 +436,7 @@ FailureOr<int> KernelBuilder::buildByRule(Operation *op, const nn::ShardingRule 
       return op->emitOpError() << "does not fit the loops of its kernel; use a separate launch";
   if (auto einsum = dyn_cast<nn::EinsumOp>(op))
     return product(einsum, rule, factors);
-  Indices operand;
-  for (const nn::DimFactors &dim : rule.operands.front()) {
-    Index &index = operand.emplace_back();
-    for (int64_t factor : dim)
-      llvm::append_range(index, factors[factor]);
-  }
-  return at(op->getOperand(0), operand);
+  return at(op->getOperand(0), loopsOf(rule.operands.front(), factors));
 }
 
 FailureOr<int> KernelBuilder::product(nn::EinsumOp op, const nn::ShardingRule &rule,
@@ -429,10 +444,7 @@ FailureOr<int> KernelBuilder::product(nn::EinsumOp op, const nn::ShardingRule &r
   SmallVector<int> sides;
   Type type = computeType(typeOf(op.getResult()).getElementType());
   for (unsigned side = 0; side < 2; ++side) {
-    Indices operand;
-    for (const nn::DimFactors &dim : rule.operands[side])
-      operand.push_back(dim.empty() ? Index() : factors[dim.front()]);
-    FailureOr<int> node = at(op->getOperand(side), operand);
+    FailureOr<int> node = at(op->getOperand(side), loopsOf(rule.operands[side], factors));
     if (failed(node))
       return failure();
     if (kernel.nodes[*node].type != type)

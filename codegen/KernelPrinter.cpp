@@ -1,9 +1,8 @@
 //===- KernelPrinter.cpp - loops of the CPU -------------------------------===//
 
-#include "codegen/KernelPrinter.h"
-
 #include "codegen/KernelExpressions.h"
 #include "codegen/ScheduledProgram.h"
+#include "codegen/Target.h"
 #include "codegen/UpdateKernel.h"
 #include "dialect/fsdp/UpdateGroup.h"
 
@@ -395,7 +394,7 @@ FailureOr<KernelFunction> mlir::fsdp::printKernel(LaunchOp launch, bool anonymou
     function.name = step.getOptimizer().getRule().str();
     return function;
   }
-  FailureOr<Kernel> kernel = Kernel::create(launch, Traversal::rows, anonymous);
+  FailureOr<Kernel> kernel = Kernel::create(launch, Traversal::rows, Functions::exact, anonymous);
   if (failed(kernel))
     return failure();
   return Printer(*kernel, anonymous).print();

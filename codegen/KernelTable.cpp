@@ -5,7 +5,6 @@
 #include "codegen/Elementwise.h"
 #include "codegen/Names.h"
 #include "codegen/ShapeArguments.h"
-#include "dialect/fsdp/LaunchBodies.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -28,59 +27,62 @@ KernelFunction KernelFunction::declare(const Kernel &kernel, ArrayRef<std::strin
   return function;
 }
 
-KernelSource::KernelSource(const ScheduledProgram &program, LaunchOp launch) : launch(launch) {
-  SmallVector<Value> all(launch.getIns());
-  llvm::append_range(all, launch.getOuts());
-  for (Value buffer : all)
-    buffers.push_back({buffer.getType(), static_cast<size_t>(llvm::find(all, buffer) - all.begin()),
-                       program.alignmentOf(buffer)});
+bool mlir::fsdp::haveAlikeBuffers(LaunchOp one, LaunchOp other) {
+  if (one.getIns().size() != other.getIns().size() ||
+      one.getOuts().size() != other.getOuts().size() ||
+      !one.getStepState() != !other.getStepState())
+    return false;
+  const auto buffers = one.getBuffers(), otherBuffers = other.getBuffers();
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    if (buffers[i].getType() != otherBuffers[i].getType())
+      return false;
+    for (size_t before = 0; before < i; ++before)
+      if ((buffers[i] == buffers[before]) != (otherBuffers[i] == otherBuffers[before]))
+        return false;
+  }
+  return true;
 }
 
-size_t KernelSource::hash() const {
+size_t EqualKernels::hash(LaunchOp launch) {
   llvm::hash_code code = hashBody(launch);
-  for (const Buffer &buffer : buffers)
-    code = llvm::hash_combine(code, buffer.type, buffer.alignment);
+  for (Value buffer : launch.getBuffers())
+    code = llvm::hash_combine(code, buffer.getType(), ScheduledProgram::alignmentOf(buffer));
   return code;
 }
 
-bool KernelSource::operator==(const KernelSource &other) const {
-  return buffers == other.buffers && haveEqualBodies(launch, other.launch);
+bool EqualKernels::areAlike(LaunchOp one, LaunchOp other) {
+  return haveAlikeBuffers(one, other) &&
+         llvm::equal(one.getBuffers(), other.getBuffers(),
+                     [](Value buffer, Value other) {
+                       return ScheduledProgram::alignmentOf(buffer) ==
+                              ScheduledProgram::alignmentOf(other);
+                     }) &&
+         haveEqualBodies(one, other);
 }
 
-FailureOr<const KernelTable::Printed *>
-KernelTable::find(const ScheduledProgram &program, LaunchOp launch, const KernelWriter &write) {
-  KernelSource source(program, launch);
-  SmallVector<const Printed *, 1> &alike = bySource[source.hash()];
-  for (const Printed *known : alike)
-    if (known->source == source)
-      return known;
-  FailureOr<KernelFunction> anonymous = write(launch, true);
-  if (failed(anonymous))
-    return failure();
-  std::string key =
-      llvm::join(anonymous->parameters, ",") + "\n" + anonymous->device + anonymous->body;
-  // The words of these arguments are no names.
-  for (const std::string &argument : anonymous->library)
-    llvm::copy_if(argument, std::back_inserter(key), [](char c) { return !llvm::isAlpha(c); });
-  auto [place, isNew] = byText.try_emplace(key, entries.size());
-  if (isNew) {
-    FailureOr<KernelFunction> function = write(launch, false);
-    if (failed(function))
+LogicalResult KernelTable::insert(LaunchOp launch, const KernelWriter &write) {
+  const Printed *kernel = printed.find(launch, [&](LaunchOp launch) -> FailureOr<Printed> {
+    FailureOr<KernelFunction> anonymous = write(launch, true);
+    if (failed(anonymous))
       return failure();
-    entries.push_back({"", *function, {}});
-  }
-  alike.push_back(
-      &printed.emplace_back(Printed{std::move(source), place->second, anonymous->masks}));
-  return alike.back();
-}
-
-LogicalResult KernelTable::insert(const ScheduledProgram &program, LaunchOp launch,
-                                  const KernelWriter &write) {
-  FailureOr<const Printed *> kernel = find(program, launch, write);
-  if (failed(kernel))
+    std::string key =
+        llvm::join(anonymous->parameters, ",") + "\n" + anonymous->device + anonymous->body;
+    // The words of these arguments are no names.
+    for (const std::string &argument : anonymous->library)
+      llvm::copy_if(argument, std::back_inserter(key), [](char c) { return !llvm::isAlpha(c); });
+    auto [place, isNew] = byText.try_emplace(key, entries.size());
+    if (isNew) {
+      FailureOr<KernelFunction> function = write(launch, false);
+      if (failed(function))
+        return failure();
+      entries.push_back({"", *function, {}});
+    }
+    return Printed{place->second, anonymous->masks};
+  });
+  if (!kernel)
     return failure();
-  printedOf[launch] = *kernel;
-  entries[(*kernel)->entry].launches.insert(launch.getName());
+  printedOf[launch] = kernel;
+  entries[kernel->entry].launches.insert(launch.getName());
   return success();
 }
 

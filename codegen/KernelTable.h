@@ -4,11 +4,10 @@
 #define CODEGEN_KERNELTABLE_H
 
 #include "codegen/Kernel.h"
+#include "dialect/fsdp/LaunchBodies.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringMap.h"
-#include <deque>
 #include <functional>
-#include <unordered_map>
 
 namespace mlir::fsdp {
 
@@ -35,36 +34,22 @@ struct KernelFunction {
 /// the model, so that equal kernels have equal text.
 using KernelWriter = std::function<FailureOr<KernelFunction>(LaunchOp launch, bool anonymous)>;
 
-/// The input of an anonymous kernel's text. Equal sources have equal kernels. Equal kernels may
-/// have different sources: attributes that do not affect the kernel may differ.
-class KernelSource {
-public:
-  KernelSource(const ScheduledProgram &program, LaunchOp launch);
+/// True if the buffers of both launches have equal types, and the same ones of them are equal.
+bool haveAlikeBuffers(LaunchOp one, LaunchOp other);
 
-  size_t hash() const;
-  bool operator==(const KernelSource &other) const;
-
-private:
-  /// Of an operand or a result.
-  struct Buffer {
-    Type type;
-    size_t first;      ///< the first of the launch's buffers that is the same one
-    int64_t alignment; ///< ScheduledProgram::alignmentOf
-    bool operator==(const Buffer &other) const {
-      return type == other.type && first == other.first && alignment == other.alignment;
-    }
-  };
-
-  mutable LaunchOp launch; ///< whose body is compared, except for locations
-  SmallVector<Buffer, 6> buffers;
+/// Launches that have equal anonymous kernels. Those of others may be equal too: attributes that do
+/// not affect the kernel may differ.
+struct EqualKernels {
+  static size_t hash(LaunchOp launch);
+  static bool areAlike(LaunchOp one, LaunchOp other);
 };
 
 /// The kernels of a program, or of all plans of one, each once.
 class KernelTable {
 public:
-  /// Adds the kernel of `launch` of `program` as printed by `write`. Must be called in issue order,
-  /// before names are requested.
-  LogicalResult insert(const ScheduledProgram &program, LaunchOp launch, const KernelWriter &write);
+  /// Adds the kernel of `launch` as printed by `write`. Must be called in issue order, before names
+  /// are requested.
+  LogicalResult insert(LaunchOp launch, const KernelWriter &write);
   /// Names the kernels after their launch, or after the common part of the names of their launches.
   void assignNames();
 
@@ -93,21 +78,16 @@ public:
   bool nameBf16() const;
 
 private:
-  /// A launch whose kernel was printed.
+  /// The kernel of alike launches.
   struct Printed {
-    KernelSource source;
     size_t entry;
     SmallVector<KernelMask> masks;
   };
-  /// The one with the source of `launch`, which is printed if there is none.
-  FailureOr<const Printed *> find(const ScheduledProgram &program, LaunchOp launch,
-                                  const KernelWriter &write);
 
   std::vector<Entry> entries;
   llvm::StringMap<size_t> byText; ///< anonymous: it contains no names of the model
-  std::deque<Printed> printed;
-  std::unordered_map<size_t, SmallVector<const Printed *, 1>> bySource; ///< by their hashes
-  llvm::DenseMap<Operation *, const Printed *> printedOf;               ///< by launch
+  PerLaunchClass<Printed, EqualKernels> printed;
+  llvm::DenseMap<Operation *, const Printed *> printedOf; ///< by launch
 };
 
 /// "Launched as 'h.0.ffn.gelu', 'h.1.ffn.gelu' and 10 more".

@@ -12,13 +12,8 @@ using namespace mlir::fsdp;
 static constexpr llvm::StringLiteral constantTable = "update_constants",
                                      rateScaleTable = "rate_scales", noDecayTable = "no_decay";
 
-/// `constexpr const char *NAME[] =`; nothing if there are none.
-static void emitTexts(StringRef name, ArrayAttr texts, Writer &writer) {
-  std::vector<std::string> literals;
-  for (StringRef text : texts.getAsValueRange<StringAttr>())
-    literals.push_back(quoted(text));
-  if (!literals.empty())
-    writer.list("constexpr const char *" + name.str() + "[] = {", literals, "};");
+static SmallVector<std::string> quotedTexts(ArrayAttr texts) {
+  return llvm::map_to_vector(texts.getAsValueRange<StringAttr>(), quoted);
 }
 
 OptimizerTable::OptimizerTable(const ScheduledProgram &program)
@@ -46,8 +41,8 @@ void OptimizerTable::emitConstants(Writer &writer) const {
         .addUnless(!needsState || value != 0, "isFixed", "true");
   }
   emitRows("UpdateConstant", constantTable, rows, writer);
-  emitTexts(rateScaleTable, optimizer.getLrScale(), writer);
-  emitTexts(noDecayTable, optimizer.getNoDecay(), writer);
+  emitValues("const char *", rateScaleTable, quotedTexts(optimizer.getLrScale()), writer);
+  emitValues("const char *", noDecayTable, quotedTexts(optimizer.getNoDecay()), writer);
 }
 
 std::string OptimizerTable::getLearningRate() const {

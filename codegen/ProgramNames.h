@@ -5,6 +5,7 @@
 
 #include "codegen/CommunicatorKey.h"
 #include "llvm/ADT/DenseMap.h"
+#include <map>
 #include <string>
 #include <vector>
 
@@ -66,7 +67,7 @@ private:
       stateTables, runTables, outputTables, checkTables;
   std::vector<std::string> events;
   std::string firstOwnEvent;
-  llvm::DenseMap<CommunicatorKey, std::string> communicators;
+  std::map<CommunicatorKey, std::string> communicators;
   llvm::DenseMap<Operation *, std::string> segments;
   llvm::DenseMap<Operation *, std::vector<std::string>> ownEvents;
   llvm::DenseMap<std::pair<Operation *, StringAttr>, std::string> outputs;

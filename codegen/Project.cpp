@@ -20,70 +20,48 @@ static std::string filesEnding(const EmittedProgram &program, StringRef extensio
   return list;
 }
 
-static std::string cudaProject(const EmittedProgram &program, StringRef name,
-                               llvm::ArrayRef<std::string> architectures) {
-  const std::string kernels = filesEnding(program, ".cu"), sources = filesEnding(program, ".cpp");
-  return "# Builds " + escaped(name) + R"( for CUDA: cmake -S . -B build && cmake --build build -j
-# Needs the CUDA toolkit, NCCL and a C++20 compiler; nvcc compiles kernels only.
-cmake_minimum_required(VERSION 3.18)
-project(train LANGUAGES CXX)
-if(NOT CMAKE_BUILD_TYPE)
-  set(CMAKE_BUILD_TYPE Release)
-endif()
-set(FSDP_TARGETS cuda CACHE STRING "" FORCE)
-set(FSDP_CUDA_ARCHITECTURES ")" +
-         llvm::join(architectures, ";") +
-         R"(" CACHE STRING "compute capabilities that kernels are compiled for")
-add_subdirectory(runtime)
-include(runtime/Numerics.cmake)
-include(runtime/Hardening.cmake)
-
-add_executable(train)" +
-         sources + R"()
-)" + (kernels.empty() ? "" : "fsdp_add_kernels(train" + kernels + ")\n") +
-         R"(target_link_libraries(train PRIVATE fsdp_runtime_cuda)
-# Prints its actions instead of executing them; needs neither CUDA nor a library.
-add_executable(record EXCLUDE_FROM_ALL)" +
-         sources + R"()
-target_compile_definitions(record PRIVATE FSDP_RECORD)
-foreach(program train record)
-  target_compile_features(${program} PRIVATE cxx_std_20)
-  target_compile_options(${program} PRIVATE ${FSDP_HARDENING_FLAGS} ${FSDP_PIE_FLAGS})
-  target_link_options(${program} PRIVATE -pie ${FSDP_HARDENING_LINK_FLAGS})
-  target_include_directories(${program} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
-endforeach()
-)";
-}
-
 std::string mlir::fsdp::projectFile(const EmittedProgram &program, StringRef name,
                                     TargetKind target, llvm::ArrayRef<std::string> architectures) {
-  if (target == TargetKind::Cuda)
-    return cudaProject(program, name, architectures);
-  std::string sources = filesEnding(program, ".cpp");
-  return "# Builds " + escaped(name) + R"(: cmake -S . -B build && cmake --build build -j
-cmake_minimum_required(VERSION 3.18)
+  const bool cuda = target == TargetKind::Cuda;
+  const std::string kernels = filesEnding(program, ".cu"), sources = filesEnding(program, ".cpp");
+  std::string text = "# Builds " + escaped(name) + (cuda ? " for CUDA" : "") +
+                     ": cmake -S . -B build && cmake --build build -j\n";
+  if (cuda)
+    text += "# Needs the CUDA toolkit, NCCL and a C++20 compiler; nvcc compiles kernels only.\n";
+  text += R"(cmake_minimum_required(VERSION 3.18)
 project(train LANGUAGES CXX)
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release)
 endif()
-add_subdirectory(runtime)
+)";
+  if (cuda)
+    text += R"(set(FSDP_TARGETS cuda CACHE STRING "" FORCE)
+set(FSDP_CUDA_ARCHITECTURES ")" +
+            llvm::join(architectures, ";") +
+            R"(" CACHE STRING "compute capabilities that kernels are compiled for")
+)";
+  text += R"(add_subdirectory(runtime)
 include(runtime/Numerics.cmake)
 include(runtime/Hardening.cmake)
 
 add_executable(train)" +
-         sources + R"()
-target_link_libraries(train PRIVATE fsdp_runtime)
-# Prints its actions instead of executing them; needs no library.
+          sources + ")\n" + (kernels.empty() ? "" : "fsdp_add_kernels(train" + kernels + ")\n") +
+          "target_link_libraries(train PRIVATE " + (cuda ? "fsdp_runtime_cuda" : "fsdp_runtime") +
+          ")\n# Prints its actions instead of executing them; needs " +
+          (cuda ? "neither CUDA nor a" : "no") + R"( library.
 add_executable(record EXCLUDE_FROM_ALL)" +
-         sources + R"()
+          sources + R"()
 target_compile_definitions(record PRIVATE FSDP_RECORD)
 foreach(program train record)
   target_compile_features(${program} PRIVATE cxx_std_20)
-  target_compile_options(${program} PRIVATE ${FSDP_NUMERICS_FLAGS} ${FSDP_ARCH_FLAGS} ${FSDP_HARDENING_FLAGS} ${FSDP_PIE_FLAGS})
+  target_compile_options(${program} PRIVATE )" +
+          (cuda ? "" : "${FSDP_NUMERICS_FLAGS} ${FSDP_ARCH_FLAGS} ") +
+          R"(${FSDP_HARDENING_FLAGS} ${FSDP_PIE_FLAGS})
   target_link_options(${program} PRIVATE -pie ${FSDP_HARDENING_LINK_FLAGS})
   target_include_directories(${program} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
 endforeach()
 )";
+  return text;
 }
 
 /// Compiles one file to `object`; empty for files that are not sources.

@@ -4,6 +4,7 @@
 
 #include "codegen/Elementwise.h"
 #include "codegen/ProgramNames.h"
+#include "codegen/TableFields.h"
 #include <set>
 
 using namespace mlir;
@@ -23,16 +24,16 @@ static SmallVector<int64_t> ownNumbers(const ScheduledProgram &program) {
   return program.roles.ofProgram.find(op.getSymNameAttr())->second;
 }
 
-/// "0_2"
-static std::string joined(ArrayRef<int64_t> roles, StringRef separator) {
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  llvm::interleave(roles, stream, separator);
-  return text;
+/// "of_0_2"
+static std::string listNameOf(ArrayRef<int64_t> roles) {
+  std::string name = "of";
+  for (int64_t role : roles)
+    name += "_" + std::to_string(role);
+  return name;
 }
 
 static std::string tableOf(ArrayRef<int64_t> roles) {
-  return roles.empty() ? "" : (kRoleSpace + "::of_").str() + joined(roles, "_");
+  return roles.empty() ? "" : (kRoleSpace + "::").str() + listNameOf(roles);
 }
 
 void mlir::fsdp::emitRoleTables(const ScheduledProgram &program, Writer &writer) {
@@ -47,7 +48,7 @@ void mlir::fsdp::emitRoleTables(const ScheduledProgram &program, Writer &writer)
   writer.line("namespace " + kRoleSpace.str() + " {");
   for (const SmallVector<int64_t> &list : lists)
     if (!list.empty())
-      writer.line("constexpr int of_" + joined(list, "_") + "[] = {" + joined(list, ", ") + "};");
+      writer.line("constexpr int " + listNameOf(list) + "[] = " + braced(list) + ";");
   writer.line("} // namespace " + kRoleSpace.str());
   writer.line();
 }

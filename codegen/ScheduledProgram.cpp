@@ -33,7 +33,7 @@ int ScheduledProgram::events() const {
   return most;
 }
 
-ArenaSpan ScheduledProgram::spanOf(Value value) const {
+ArenaSpan ScheduledProgram::spanOf(Value value) {
   auto type = cast<BufferType>(value.getType());
   if (auto subview = value.getDefiningOp<SubviewOp>()) {
     int64_t count = subview.getBuffer().getType().getTensor().getNumElements();
@@ -47,7 +47,7 @@ ArenaSpan ScheduledProgram::spanOf(Value value) const {
   return {static_cast<int64_t>(*buffer.getOffset()), type.getSizeInBytes(), type.getTensor()};
 }
 
-int64_t ScheduledProgram::alignmentOf(Value value) const {
+int64_t ScheduledProgram::alignmentOf(Value value) {
   return std::gcd(spanOf(value).offset, int64_t(256));
 }
 
@@ -131,11 +131,10 @@ static LogicalResult readTimeline(const llvm::MapVector<Value, int> &programEven
   return success();
 }
 
-/// The buffer that contains `part`.
-static Value baseOf(Value part) {
+BufferOp mlir::fsdp::bufferOf(Value part) {
   while (auto subview = part.getDefiningOp<SubviewOp>())
     part = subview.getBuffer();
-  return part;
+  return part.getDefiningOp<BufferOp>();
 }
 
 /// The number of rows or classes that the integers in `buffer`, or in a copy of it, index; 0 if
@@ -146,9 +145,10 @@ static int64_t indexLimit(Value buffer) {
     if (!launch)
       continue;
     bool copies = isa_and_nonnull<FlattenOp>(onlyOp(launch)) && launch.getIns().size() == 1 &&
-                  launch.getIns().front() == buffer && baseOf(launch.getOuts().front()) != buffer;
+                  launch.getIns().front() == buffer &&
+                  bufferOf(launch.getOuts().front()).getResult() != buffer;
     if (copies)
-      if (int64_t bound = indexLimit(baseOf(launch.getOuts().front())))
+      if (int64_t bound = indexLimit(bufferOf(launch.getOuts().front()).getResult()))
         return bound;
     for (auto kernel : launch.getBody().getOps<nn::KernelOpInterface>())
       for (OpOperand &operand : kernel->getOpOperands())

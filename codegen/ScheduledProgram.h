@@ -90,7 +90,7 @@ struct ScheduledProgram {
   /// Numbered in order of first use in the programs of the module, which all have the same: ranks
   /// of different roles meet in a communicator by its number, on a stream by its number.
   llvm::MapVector<StringAttr, int> streams;
-  llvm::MapVector<CommunicatorKey, int> communicators;
+  llvm::MapVector<CommunicatorKey, int, std::map<CommunicatorKey, unsigned>> communicators;
   llvm::MapVector<StringAttr, InputEntry> inputs;
   ModelNames modelNames;
   ProgramNames names;
@@ -98,9 +98,9 @@ struct ScheduledProgram {
   /// The number of events of the program, those of segments included.
   int events() const;
   /// The address of `value` (a buffer or a subview of one).
-  ArenaSpan spanOf(Value value) const;
+  static ArenaSpan spanOf(Value value);
   /// The alignment of that address in bytes, up to 256: the arena is aligned to 256.
-  int64_t alignmentOf(Value value) const;
+  static int64_t alignmentOf(Value value);
   /// The persistent buffer that holds the tensor `what` of `storage`.
   BufferOp shardOf(StorageOp storage, StringRef what) const {
     return shards.lookup({storage.getSymNameAttr(), what});
@@ -119,6 +119,8 @@ private:
 /// The only op of the body of `launch` besides constants and the yield; null if there are several
 /// or none.
 Operation *onlyOp(LaunchOp launch);
+/// The buffer that contains `part`.
+BufferOp bufferOf(Value part);
 
 } // namespace mlir::fsdp
 

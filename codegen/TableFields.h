@@ -47,6 +47,22 @@ inline void emitRows(StringRef type, StringRef name, ArrayRef<Fields> rows, Writ
   writer.close(";");
 }
 
+/// `constexpr TYPE NAME[] = {...};` of values that need no names; nothing if there are none.
+inline void emitValues(StringRef type, StringRef name, ArrayRef<std::string> values,
+                       Writer &writer) {
+  if (!values.empty())
+    writer.list(("constexpr " + type + (type.ends_with("*") ? "" : " ") + name + "[] = {").str(),
+                values, "};");
+}
+
+/// "{1, 2}"
+template <typename Range> std::string braced(const Range &numbers) {
+  return "{" +
+         llvm::join(llvm::map_range(numbers, [](auto number) { return std::to_string(number); }),
+                    ", ") +
+         "}";
+}
+
 } // namespace mlir::fsdp
 
 #endif // CODEGEN_TABLEFIELDS_H

@@ -19,21 +19,6 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-static std::string braced(ArrayRef<int64_t> values) {
-  std::string text = "{";
-  for (auto [i, value] : llvm::enumerate(values))
-    text += (i ? ", " : "") + std::to_string(value);
-  return text + "}";
-}
-
-/// `constexpr TYPE NAME[] = {...};` of values that need no names; nothing if there are none.
-static void emitValues(StringRef type, StringRef name, ArrayRef<std::string> values,
-                       Writer &writer) {
-  if (!values.empty())
-    writer.list(("constexpr " + type + (type.ends_with("*") ? "" : " ") + name + "[] = {").str(),
-                values, "};");
-}
-
 /// "{kAxisData, kAxisFsdp}"
 static std::string axisList(const ScheduledProgram &program, ArrayAttr axes) {
   std::vector<std::string> names;
@@ -429,8 +414,8 @@ static int64_t tokensPerSample(const ScheduledProgram &program) {
 }
 
 /// What the first collective of each communicator is in the program.
-static llvm::DenseMap<CommunicatorKey, StringRef> firstUses(const ScheduledProgram &program) {
-  llvm::DenseMap<CommunicatorKey, StringRef> uses;
+static std::map<CommunicatorKey, StringRef> firstUses(const ScheduledProgram &program) {
+  std::map<CommunicatorKey, StringRef> uses;
   for (const Timeline &timeline : program.timelines)
     for (const Action &action : timeline.actions)
       if (SmallVector<CollectiveOpInterface> ops = getCollectives(action.launch); !ops.empty())
@@ -451,7 +436,7 @@ void mlir::fsdp::emitProgramTable(const ScheduledProgram &program, const Arena &
     order.push_back(std::to_string(rank));
   for (const auto &[stream, index] : program.streams)
     streams.push_back(quoted(stream));
-  llvm::DenseMap<CommunicatorKey, StringRef> uses;
+  std::map<CommunicatorKey, StringRef> uses;
   if (program.roles.areSeveral() && options.target == TargetKind::Cuda)
     uses = firstUses(program);
   for (const auto &[key, index] : program.communicators) {

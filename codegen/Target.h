@@ -61,6 +61,11 @@ private:
 /// The first line of a file.
 std::string titleOf(StringRef file, StringRef what);
 
+/// The function of the body of `launch` for the CPU target: loops in the order of the indices.
+/// With `anonymous`, its variables have no names of the model, so that equal kernels have equal
+/// text. Fails with a diagnostic if the body has no form in C++.
+FailureOr<KernelFunction> printKernel(LaunchOp launch, bool anonymous);
+
 std::unique_ptr<Target> createCpuTarget(const ScheduledProgram &program);
 std::unique_ptr<Target> createCudaTarget(const ScheduledProgram &program);
 

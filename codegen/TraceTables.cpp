@@ -19,12 +19,6 @@ struct Life {
 
 } // namespace
 
-static BufferOp bufferOf(Value buffer) {
-  while (auto subview = buffer.getDefiningOp<SubviewOp>())
-    buffer = subview.getBuffer();
-  return buffer.getDefiningOp<BufferOp>();
-}
-
 /// The lifetimes of the buffers of a segment, in the order of their starts. Buffers that replace
 /// each other in an in-place launch are one.
 static std::vector<Life> livesOf(const ScheduledProgram &program, const Timeline &timeline) {

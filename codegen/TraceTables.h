@@ -8,7 +8,7 @@
 
 namespace mlir::fsdp {
 
-/// Declares `trace`, the `SegmentTrace` of a segment (runtime/program/SegmentTrace.h), and the
+/// Declares `trace`, the `SegmentTrace` of a segment (runtime/program/Program.h), and the
 /// arrays that it consists of.
 void emitTraceTables(const ScheduledProgram &program, const Timeline &timeline, Writer &writer);
 

@@ -72,44 +72,6 @@ void Writer::list(llvm::StringRef head, llvm::ArrayRef<std::string> items, llvm:
   Parts parts;
   for (const std::string &item : items)
     cut(item, columns - 2 * depth - 4, parts);
-  write(
-      head, parts, tail, [](const Part &part) { return part.text.size(); },
-      [&](const Part &part) { buffer += part.text; });
-}
-
-void Writer::list(llvm::StringRef head, llvm::ArrayRef<std::string> names,
-                  llvm::ArrayRef<std::string> values, llvm::StringRef tail) {
-  struct Field {
-    const std::string *name, *value;
-    bool fresh = false;
-  };
-  constexpr llvm::StringRef before = ".", between = " = ";
-  auto widthOf = [&](const Field &field) {
-    return before.size() + field.name->size() + between.size() + field.value->size();
-  };
-  llvm::SmallVector<Field, 32> fields;
-  bool fits = true;
-  for (auto [name, value] : llvm::zip_equal(names, values)) {
-    fields.push_back({&name, &value});
-    fits &= widthOf(fields.back()) <= columns - 2 * depth - 4;
-  }
-  if (!fits) {
-    std::vector<std::string> items;
-    for (const Field &field : fields)
-      items.push_back((before + *field.name + between + *field.value).str());
-    return list(head, items, tail);
-  }
-  write(head, fields, tail, widthOf, [&](const Field &field) {
-    buffer += before;
-    buffer += *field.name;
-    buffer += between;
-    buffer += *field.value;
-  });
-}
-
-template <typename Parts, typename Width, typename Append>
-void Writer::write(llvm::StringRef head, const Parts &parts, llvm::StringRef tail, Width widthOf,
-                   Append append) {
   size_t indent = 2 * depth;
   buffer.append(indent, ' ');
   size_t begin = buffer.size(); // of the current line, after its indentation
@@ -118,7 +80,7 @@ void Writer::write(llvm::StringRef head, const Parts &parts, llvm::StringRef tai
   for (size_t i = 0; i < parts.size(); ++i) {
     llvm::StringRef behind = i + 1 == parts.size() ? tail : ",";
     size_t width =
-        indent + (buffer.size() - begin) + (first ? 0 : 1) + widthOf(parts[i]) + behind.size();
+        indent + (buffer.size() - begin) + (first ? 0 : 1) + parts[i].text.size() + behind.size();
     if ((width > columns || parts[i].fresh) && !(first && i > 0)) {
       buffer += '\n';
       indent = 2 * depth + 4;
@@ -128,7 +90,7 @@ void Writer::write(llvm::StringRef head, const Parts &parts, llvm::StringRef tai
     }
     if (!first)
       buffer += ' ';
-    append(parts[i]);
+    buffer += parts[i].text;
     buffer += behind;
     first = false;
   }

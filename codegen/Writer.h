@@ -18,9 +18,6 @@ public:
   /// `head` item, item, ... `tail`, broken after commas (also those inside an item that is too
   /// long) where a line would be too long; continuation lines are indented by four.
   void list(llvm::StringRef head, llvm::ArrayRef<std::string> items, llvm::StringRef tail);
-  /// `head` .name = value, ... `tail`, for each of `names`, broken as a list.
-  void list(llvm::StringRef head, llvm::ArrayRef<std::string> names,
-            llvm::ArrayRef<std::string> values, llvm::StringRef tail);
   /// A line that ends with an open brace; the following lines are one level deeper.
   void open(const llvm::Twine &text);
   /// The brace that ends it, and the text after it.
@@ -43,11 +40,6 @@ public:
   void reserve(size_t bytes) { buffer.reserve(bytes); }
 
 private:
-  /// Writes `parts` of a list, which have `widthOf` characters and which `append` adds to the text.
-  template <typename Parts, typename Width, typename Append>
-  void write(llvm::StringRef head, const Parts &parts, llvm::StringRef tail, Width widthOf,
-             Append append);
-
   std::string buffer;
   unsigned depth = 0;
 };

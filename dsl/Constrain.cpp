@@ -13,49 +13,49 @@ namespace ir = mlir::fsdp;
 
 namespace fsdp::dsl {
 
+/// The op of both kinds of constraints; `axes`, `open` and `priorities` are those of each
+/// dimension.
+static Tensor createConstraint(const char *what, const Located &input, ir::MeshOp mesh,
+                               ArrayRef<ArrayAttr> axes, ArrayRef<bool> open,
+                               DenseI64ArrayAttr priorities, bool isSequenceParallel) {
+  auto sharding =
+      ir::ShardingAttr::get(mesh.getContext(), FlatSymbolRefAttr::get(mesh), axes, open, {});
+  return createOp<ir::ConstraintOp>(what, {input}, typeOf(input), valueOf(input), sharding,
+                                    priorities, isSequenceParallel, ArrayAttr());
+}
+
 Tensor constrain(Located input, const std::string &sharding, int64_t priority) {
-  auto fail = [&](const std::string &message) {
-    ModelBuilder::fail("constrain", {input.tensor}, input.where, message);
-  };
-  ModelBuilder &model = builderOf(input.tensor);
-  int64_t rank = typeOf(input.tensor).getRank();
+  auto fail = [&](const std::string &message) { dsl::fail("constrain", {input}, message); };
+  ModelBuilder &model = builderOf(input);
+  int64_t rank = typeOf(input).getRank();
   SmallVector<ShardingEntry> entries = parseShardingEntries(model.builder, sharding, rank, fail);
-  SmallVector<StringAttr> used;
-  for (const ShardingEntry &entry : entries)
-    llvm::append_range(used, entry.axes);
   if (priority < 0 || priority > ir::kLastPriority)
     fail("priority is " + std::to_string(priority) + ", expected 0 to " +
          std::to_string(ir::kLastPriority));
-  ir::MeshOp mesh = model.meshWith(used);
-  return model.create(
-      "constrain", {input.tensor}, input.where, [&](OpBuilder &builder, Location loc) -> Value {
-        SmallVector<ArrayAttr> axes;
-        SmallVector<bool> open;
-        SmallVector<int64_t> priorities;
-        for (const ShardingEntry &entry : entries) {
-          axes.push_back(ir::getAxisArray(&model.context, entry.axes));
-          open.push_back(entry.open);
-          priorities.push_back(entry.open || !entry.axes.empty() ? priority : 0);
-        }
-        bool plain = llvm::all_of(priorities, [](int64_t each) { return each == 0; });
-        auto attr =
-            ir::ShardingAttr::get(&model.context, FlatSymbolRefAttr::get(mesh), axes, open, {});
-        return ir::ConstraintOp::create(
-            builder, loc, valueOf(input.tensor).getType(), valueOf(input.tensor), attr,
-            plain ? DenseI64ArrayAttr() : builder.getDenseI64ArrayAttr(priorities),
-            /*sequence_parallel=*/false, ArrayAttr());
-      });
+  SmallVector<StringAttr> used;
+  SmallVector<ArrayAttr> axes;
+  SmallVector<bool> open;
+  SmallVector<int64_t> priorities;
+  for (const ShardingEntry &entry : entries) {
+    llvm::append_range(used, entry.axes);
+    axes.push_back(ir::getAxisArray(&model.context, entry.axes));
+    open.push_back(entry.open);
+    priorities.push_back(entry.open || !entry.axes.empty() ? priority : 0);
+  }
+  bool plain = llvm::all_of(priorities, [](int64_t each) { return each == 0; });
+  return createConstraint("constrain", input, model.meshWith(used), axes, open,
+                          plain ? DenseI64ArrayAttr()
+                                : model.builder.getDenseI64ArrayAttr(priorities),
+                          /*isSequenceParallel=*/false);
 }
 
 Tensor sequenceParallel(Located input, int64_t dim) {
-  ModelBuilder &model = builderOf(input.tensor);
-  const int64_t rank = typeOf(input.tensor).getRank();
+  ModelBuilder &model = builderOf(input);
+  const int64_t rank = typeOf(input).getRank();
   if (dim < 0 || dim >= rank)
-    ModelBuilder::fail("sequenceParallel", {input.tensor}, input.where,
-                       "dimension is " + std::to_string(dim) + ", expected 0 to " +
-                           std::to_string(rank - 1));
+    fail("sequenceParallel", {input},
+         "dimension is " + std::to_string(dim) + ", expected 0 to " + std::to_string(rank - 1));
   const StringAttr tensor = model.builder.getStringAttr(ir::getLayerAxis());
-  ir::MeshOp mesh = model.meshWith(tensor);
   SmallVector<ArrayAttr> axes(rank, ir::getAxisArray(&model.context, {}));
   axes[dim] = ir::getAxisArray(&model.context, tensor);
   // Samples may be split further; the rest of a row stays whole.
@@ -65,15 +65,9 @@ Tensor sequenceParallel(Located input, int64_t dim) {
   // After the shardings of weights, which have priority 0.
   SmallVector<int64_t> priorities(rank, 0);
   priorities[dim] = 1;
-  return model.create("sequenceParallel", {input.tensor}, input.where,
-                      [&](OpBuilder &builder, Location loc) -> Value {
-                        auto sharding = ir::ShardingAttr::get(
-                            &model.context, FlatSymbolRefAttr::get(mesh), axes, open, {});
-                        return ir::ConstraintOp::create(
-                            builder, loc, valueOf(input.tensor).getType(), valueOf(input.tensor),
-                            sharding, builder.getDenseI64ArrayAttr(priorities),
-                            /*sequence_parallel=*/true, ArrayAttr());
-                      });
+  return createConstraint("sequenceParallel", input, model.meshWith(tensor), axes, open,
+                          model.builder.getDenseI64ArrayAttr(priorities),
+                          /*isSequenceParallel=*/true);
 }
 
 Parameter Parameter::split(const std::string &sharding, Where where) const {

@@ -11,67 +11,56 @@ using namespace mlir;
 
 namespace fsdp::dsl {
 
-static RankedTensorType requireTokens(const char *what, const Located &tokens) {
-  RankedTensorType type = typeOf(tokens.tensor);
+static void requireTokens(const char *what, const Located &tokens) {
+  RankedTensorType type = typeOf(tokens);
   if (!type.getElementType().isInteger(32) && !type.getElementType().isInteger(64))
-    ModelBuilder::fail(what, {tokens.tensor}, tokens.where,
-                       "expected tokens that are integers, i32 or i64");
+    fail(what, {tokens}, "expected tokens that are integers, i32 or i64");
   if (type.getRank() != 2)
-    ModelBuilder::fail(what, {tokens.tensor}, tokens.where,
-                       "expected the dimensions batch and positions");
-  return type;
+    fail(what, {tokens}, "expected the dimensions batch and positions");
 }
 
 /// 1 where `predicate` holds between the tokens and `token`, else 0, f32.
 static Value compared(OpBuilder &builder, Location loc, arith::CmpIPredicate predicate,
                       const Located &tokens, int64_t token) {
-  RankedTensorType type = typeOf(tokens.tensor);
+  RankedTensorType type = typeOf(tokens);
   auto number = arith::ConstantOp::create(
       builder, loc,
       DenseElementsAttr::get(type, builder.getIntegerAttr(type.getElementType(), token)));
-  Value holds = arith::CmpIOp::create(builder, loc, predicate, valueOf(tokens.tensor), number);
+  Value holds = arith::CmpIOp::create(builder, loc, predicate, valueOf(tokens), number);
   return arith::UIToFPOp::create(builder, loc, type.clone(builder.getF32Type()), holds);
 }
 
 /// How many positions ago `sequence` ended.
 static Value since(OpBuilder &builder, Location loc, const Located &tokens,
                    ArrayRef<int64_t> sequence, bool documents) {
-  return nn::PositionsSinceOp::create(
-      builder, loc, typeOf(tokens.tensor).clone(builder.getI32Type()), valueOf(tokens.tensor),
-      builder.getDenseI64ArrayAttr(sequence), documents ? builder.getUnitAttr() : UnitAttr());
+  return nn::PositionsSinceOp::create(builder, loc, typeOf(tokens).clone(builder.getI32Type()),
+                                      valueOf(tokens), builder.getDenseI64ArrayAttr(sequence),
+                                      documents ? builder.getUnitAttr() : UnitAttr());
 }
 
 // Sums of 0 and 1 are exact in f32 up to 2^24 documents in a row.
 Tensor documentIds(Located tokens, int64_t end) {
   requireTokens("documentIds", tokens);
-  return builderOf(tokens.tensor)
-      .create("documentIds", {tokens.tensor}, tokens.where,
-              [&](OpBuilder &builder, Location loc) -> Value {
-                Value isLast = compared(builder, loc, arith::CmpIPredicate::eq, tokens, end);
-                Value sums =
-                    nn::ScanSumOp::create(builder, loc, isLast.getType(), "b t", "t", isLast,
-                                          /*exclusive=*/true, /*reverse=*/false);
-                return arith::FPToSIOp::create(
-                    builder, loc, typeOf(tokens.tensor).clone(builder.getI32Type()), sums);
-              });
+  return create("documentIds", {tokens}, [&](OpBuilder &builder, Location loc) -> Value {
+    Value isLast = compared(builder, loc, arith::CmpIPredicate::eq, tokens, end);
+    Value sums = nn::ScanSumOp::create(builder, loc, isLast.getType(), "b t", "t", isLast,
+                                       /*exclusive=*/true, /*reverse=*/false);
+    return arith::FPToSIOp::create(builder, loc, typeOf(tokens).clone(builder.getI32Type()), sums);
+  });
 }
 
 Tensor documentPositions(Located tokens, int64_t end) {
   requireTokens("documentPositions", tokens);
-  return builderOf(tokens.tensor)
-      .create("documentPositions", {tokens.tensor}, tokens.where,
-              [&](OpBuilder &builder, Location loc) -> Value {
-                return since(builder, loc, tokens, end, /*documents=*/true);
-              });
+  return create("documentPositions", {tokens}, [&](OpBuilder &builder, Location loc) {
+    return since(builder, loc, tokens, end, /*documents=*/true);
+  });
 }
 
 Tensor documentMask(Located tokens, int64_t end) {
   requireTokens("documentMask", tokens);
-  return builderOf(tokens.tensor)
-      .create("documentMask", {tokens.tensor}, tokens.where,
-              [&](OpBuilder &builder, Location loc) -> Value {
-                return compared(builder, loc, arith::CmpIPredicate::ne, tokens, end);
-              });
+  return create("documentMask", {tokens}, [&](OpBuilder &builder, Location loc) {
+    return compared(builder, loc, arith::CmpIPredicate::ne, tokens, end);
+  });
 }
 
 Tensor spanMask(Located tokens, const std::vector<int64_t> &begin, const std::vector<int64_t> &end,
@@ -83,37 +72,31 @@ Tensor spanMask(Located tokens, const std::vector<int64_t> &begin, const std::ve
   if (documentEnd)
     ends.push_back({*documentEnd});
   if (begin.empty())
-    ModelBuilder::fail("spanMask", {tokens.tensor}, tokens.where,
-                       "expected at least one token after which spans begin");
+    fail("spanMask", {tokens}, "expected at least one token after which spans begin");
   for (const std::vector<int64_t> &tokensOf : {begin, end})
     if (tokensOf.size() > nn::PositionsSinceOp::kMaxLength ||
         std::any_of(tokensOf.begin(), tokensOf.end(), [](int64_t token) { return token < 0; }))
-      ModelBuilder::fail("spanMask", {tokens.tensor}, tokens.where,
-                         "expected at most 16 tokens in a row, none of them below 0");
+      fail("spanMask", {tokens}, "expected at most 16 tokens in a row, none of them below 0");
   for (const std::vector<int64_t> &other : ends)
     if (base::endsWith(begin, other) || base::endsWith(other, begin))
-      ModelBuilder::fail("spanMask", {tokens.tensor}, tokens.where,
-                         "expected tokens that begin a span and tokens that end it of which "
-                         "neither end with the others: a span would begin and end at one token");
+      fail("spanMask", {tokens},
+           "expected tokens that begin a span and tokens that end it of which "
+           "neither end with the others: a span would begin and end at one token");
   // Without an end, every beginning is nearer than tokens that no row has.
   if (ends.empty())
     ends.push_back({INT64_MAX});
-  return builderOf(tokens.tensor)
-      .create("spanMask", {tokens.tensor}, tokens.where,
-              [&](OpBuilder &builder, Location loc) -> Value {
-                Value begun = since(builder, loc, tokens, begin, /*documents=*/false);
-                auto type = typeOf(tokens.tensor).clone(builder.getF32Type());
-                Value mask;
-                for (const std::vector<int64_t> &other : ends) {
-                  Value ended = since(builder, loc, tokens, other, /*documents=*/false);
-                  Value isIn =
-                      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sgt, ended, begun);
-                  Value inside = arith::UIToFPOp::create(builder, loc, type, isIn);
-                  mask =
-                      mask ? arith::MulFOp::create(builder, loc, mask, inside).getResult() : inside;
-                }
-                return mask;
-              });
+  return create("spanMask", {tokens}, [&](OpBuilder &builder, Location loc) -> Value {
+    Value begun = since(builder, loc, tokens, begin, /*documents=*/false);
+    auto type = typeOf(tokens).clone(builder.getF32Type());
+    Value mask;
+    for (const std::vector<int64_t> &other : ends) {
+      Value ended = since(builder, loc, tokens, other, /*documents=*/false);
+      Value isIn = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sgt, ended, begun);
+      Value inside = arith::UIToFPOp::create(builder, loc, type, isIn);
+      mask = mask ? arith::MulFOp::create(builder, loc, mask, inside).getResult() : inside;
+    }
+    return mask;
+  });
 }
 
 } // namespace fsdp::dsl

@@ -66,15 +66,14 @@ manual(const std::vector<ManualInput> &inputs, const std::vector<std::string> &o
   auto fail = [&](const std::string &message) { throw ModelError(where, "manual: " + message); };
   if (inputs.empty())
     fail("the region takes no inputs, expected at least one");
-  ModelBuilder &model = builderOf(inputs.front().value.tensor);
+  ModelBuilder &model = builderOf(inputs.front().value);
   const SmallVector<StringAttr> over = parseAxes(model.builder, axes, fail);
   model.meshWith(over, /*isSized=*/true);
   std::vector<frontend::ModelValue> given;
   SmallVector<ir::ShardingAttr> shardings;
   for (const ManualInput &input : inputs) {
     given.push_back(input.value.tensor);
-    shardings.push_back(
-        parseBoundary(model, input.sharding, typeOf(input.value.tensor).getRank(), fail));
+    shardings.push_back(parseBoundary(model, input.sharding, typeOf(input.value).getRank(), fail));
   }
   // What ranks have is known by these axes alone: others are those of the compiler.
   auto requireOver = [&](ir::ShardingAttr sharding, const std::string &text) {
@@ -121,21 +120,19 @@ namespace {
 /// A collective of the model: its operand and axes.
 struct Collective {
   Collective(const char *name, const Located &input, const std::string &axes)
-      : name(name), input(input), model(builderOf(input.tensor)),
+      : name(name), input(input), model(builderOf(input)),
         over(ir::getAxisArray(
             &model.context,
             parseAxes(model.builder, axes, [&](const std::string &message) { fail(message); }))) {}
 
-  [[noreturn]] void fail(const std::string &message) const {
-    ModelBuilder::fail(name, {input.tensor}, input.where, message);
-  }
-  RankedTensorType type() const { return typeOf(input.tensor); }
-  Value value() const { return valueOf(input.tensor); }
+  [[noreturn]] void fail(const std::string &message) const { dsl::fail(name, {input}, message); }
   int64_t ranks() const { return ir::getMesh(*model.module).getSize(ir::getAxisNames(over)); }
   /// The type of the operand with `joined` times as many elements along one dimension as there are
   /// ranks, and a part of them along another; -1 is no dimension.
   RankedTensorType resized(int64_t joined, int64_t cut) const;
-  Tensor create(llvm::function_ref<Value(OpBuilder &, Location)> build) const {
+  /// The op with a result of `type`; `arguments` are between its operand and its axes.
+  template <typename Op, typename... Arguments>
+  Tensor create(RankedTensorType type, const Arguments &...arguments) const {
     auto region = dyn_cast<ir::ManualOp>(model.builder.getInsertionBlock()->getParentOp());
     if (!region)
       fail("is a collective outside of a manual region; call it in the function of 'manual'");
@@ -143,7 +140,7 @@ struct Collective {
       if (!llvm::is_contained(region.getOver(), axis))
         fail("is over axis '" + cast<StringAttr>(axis).str() +
              "', which is not one of the manual region around it; add it there");
-    return model.create(name, {input.tensor}, input.where, build);
+    return createOp<Op>(name, {input}, type, valueOf(input), arguments..., over);
   }
 
   const char *name;
@@ -154,8 +151,8 @@ struct Collective {
 } // namespace
 
 RankedTensorType Collective::resized(int64_t joined, int64_t cut) const {
-  SmallVector<int64_t> shape(type().getShape());
-  const int64_t rank = type().getRank();
+  SmallVector<int64_t> shape(typeOf(input).getShape());
+  const int64_t rank = typeOf(input).getRank();
   for (int64_t dim : {joined, cut})
     if (dim < -1 || dim >= rank)
       fail("dimension is " + std::to_string(dim) + ", expected 0 to " + std::to_string(rank - 1));
@@ -166,48 +163,33 @@ RankedTensorType Collective::resized(int64_t joined, int64_t cut) const {
          ", expected a multiple of " + std::to_string(ranks()) + " ranks");
   if (cut >= 0)
     shape[cut] /= ranks();
-  return type().clone(shape);
+  return typeOf(input).clone(shape);
 }
 
 Tensor psum(Located input, const std::string &axes) {
-  const Collective own("psum", input, axes);
-  return own.create([&](OpBuilder &builder, Location loc) -> Value {
-    return ir::PsumOp::create(builder, loc, own.type(), own.value(), own.over);
-  });
+  return Collective("psum", input, axes).create<ir::PsumOp>(typeOf(input));
 }
 
 Tensor pmax(Located input, const std::string &axes) {
-  const Collective own("pmax", input, axes);
-  return own.create([&](OpBuilder &builder, Location loc) -> Value {
-    return ir::PmaxOp::create(builder, loc, own.type(), own.value(), own.over);
-  });
+  return Collective("pmax", input, axes).create<ir::PmaxOp>(typeOf(input));
 }
 
 Tensor pvary(Located input, const std::string &axes) {
-  const Collective own("pvary", input, axes);
-  return own.create([&](OpBuilder &builder, Location loc) -> Value {
-    return ir::PvaryOp::create(builder, loc, own.type(), own.value(), own.over);
-  });
+  return Collective("pvary", input, axes).create<ir::PvaryOp>(typeOf(input));
 }
 
 Tensor pgather(Located input, int64_t dim, const std::string &axes) {
   const Collective own("pgather", input, axes);
   if (dim < 0)
     own.fail("dimension is " + std::to_string(dim) + ", expected at least 0");
-  RankedTensorType type = own.resized(dim, -1);
-  return own.create([&](OpBuilder &builder, Location loc) -> Value {
-    return ir::PgatherOp::create(builder, loc, type, own.value(), dim, own.over);
-  });
+  return own.create<ir::PgatherOp>(own.resized(dim, -1), dim);
 }
 
 Tensor psumScatter(Located input, int64_t dim, const std::string &axes) {
   const Collective own("psumScatter", input, axes);
   if (dim < 0)
     own.fail("dimension is " + std::to_string(dim) + ", expected at least 0");
-  RankedTensorType type = own.resized(-1, dim);
-  return own.create([&](OpBuilder &builder, Location loc) -> Value {
-    return ir::PsumScatterOp::create(builder, loc, type, own.value(), dim, own.over);
-  });
+  return own.create<ir::PsumScatterOp>(own.resized(-1, dim), dim);
 }
 
 Tensor pswap(Located input, int64_t split, int64_t concat, const std::string &axes) {
@@ -215,22 +197,15 @@ Tensor pswap(Located input, int64_t split, int64_t concat, const std::string &ax
   if (split < 0 || concat < 0)
     own.fail("dimensions are " + std::to_string(split) + " and " + std::to_string(concat) +
              ", expected at least 0");
-  RankedTensorType type = own.resized(concat, split);
-  return own.create([&](OpBuilder &builder, Location loc) -> Value {
-    return ir::PswapOp::create(builder, loc, type, own.value(), split, concat, own.over);
-  });
+  return own.create<ir::PswapOp>(own.resized(concat, split), split, concat);
 }
 
 Tensor ppermute(Located input, const std::vector<int64_t> &from, const std::string &axes) {
-  const Collective own("ppermute", input, axes);
-  return own.create([&](OpBuilder &builder, Location loc) -> Value {
-    return ir::PpermuteOp::create(builder, loc, own.type(), own.value(), from, own.over);
-  });
+  return Collective("ppermute", input, axes).create<ir::PpermuteOp>(typeOf(input), from);
 }
 
 Tensor pshift(Located input, int64_t offset, bool wraps, const std::string &axes) {
-  const Collective own("ppermute", input, axes);
-  const int64_t ranks = own.ranks();
+  const int64_t ranks = Collective("ppermute", input, axes).ranks();
   std::vector<int64_t> from;
   for (int64_t rank = 0; rank < ranks; ++rank) {
     const int64_t source = rank - offset;

@@ -275,16 +275,32 @@ void describeFor(Model &model, const std::vector<std::pair<std::string, int64_t>
   model.builder->meshAxes = mesh;
 }
 
+static std::vector<frontend::ModelValue> valuesOf(ArrayRef<Located> operands) {
+  std::vector<frontend::ModelValue> values;
+  for (const Located &operand : operands)
+    values.push_back(operand.tensor);
+  return values;
+}
+
+Tensor create(const std::string &what, ArrayRef<Located> operands,
+              llvm::function_ref<Value(OpBuilder &, Location)> build) {
+  return builderOf(operands.front())
+      .create(what, valuesOf(operands), operands.front().where, build);
+}
+
+void fail(const std::string &what, ArrayRef<Located> operands, const std::string &message) {
+  ModelBuilder::fail(what, valuesOf(operands), operands.front().where, message);
+}
+
 void requireFloat(const char *what, const Located &input) {
-  if (!isa<FloatType>(typeOf(input.tensor).getElementType()))
-    ModelBuilder::fail(what, {input.tensor}, input.where, "expected a float element type");
+  if (!isa<FloatType>(typeOf(input).getElementType()))
+    fail(what, {input}, "expected a float element type");
 }
 
 Shape rowShape(const char *what, const Located &input) {
   Shape shape = input.tensor.shape();
   if (shape.empty())
-    ModelBuilder::fail(what, {input.tensor}, input.where,
-                       "expected at least one dimension, the row's");
+    fail(what, {input}, "expected at least one dimension, the row's");
   shape.pop_back();
   return shape;
 }

@@ -7,8 +7,6 @@
 #include "base/MappedFile.h"
 #include "base/PrintableText.h"
 #include "dialect/nn/TensorSize.h"
-#include "llvm/Support/JSON.h"
-#include "llvm/Support/raw_ostream.h"
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
@@ -26,10 +24,8 @@ bool isTensorSize(const std::vector<int64_t> &sizes) {
   return elements && *elements <= mlir::nn::kMaxTensorBytes / int64_t(sizeof(float));
 }
 
-static std::string spell(const llvm::json::Value &value) {
-  std::string text;
-  llvm::raw_string_ostream(text) << value;
-  return text;
+static std::string spell(const Json &value) {
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 ConfigValue::ConfigValue(double value) {
@@ -39,14 +35,9 @@ ConfigValue::ConfigValue(double value) {
     json += ".0";
 }
 
-ConfigValue::ConfigValue(const std::string &text) : json(spell(llvm::json::fixUTF8(text))) {}
+ConfigValue::ConfigValue(const std::string &text) : json(spell(text)) {}
 
-ConfigValue::ConfigValue(const std::vector<std::string> &list) {
-  llvm::json::Array array;
-  for (const std::string &text : list)
-    array.push_back(llvm::json::fixUTF8(text));
-  json = spell(std::move(array));
-}
+ConfigValue::ConfigValue(const std::vector<std::string> &list) : json(spell(list)) {}
 
 //===----------------------------------------------------------------------===//
 // Writing

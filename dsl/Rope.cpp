@@ -50,32 +50,30 @@ RopeScaling RopeScaling::yarn(const Yarn &yarn, double theta, int64_t width) {
   return scaling;
 }
 
-static Tensor ropeOver(int64_t dim, const Located &input, std::optional<Tensor> positions,
+static Tensor ropeOver(int64_t dim, const Located &input, std::optional<Located> positions,
                        double theta, const RopeScaling &scaling) {
-  std::vector<frontend::ModelValue> operands = {input.tensor};
+  std::vector<Located> operands = {input};
   if (positions)
     operands.push_back(*positions);
-  return builderOf(input.tensor)
-      .create("rope", operands, input.where, [&](OpBuilder &builder, Location loc) -> Value {
-        auto unless = [&](double standard, double value) {
-          return value == standard ? FloatAttr() : builder.getF64FloatAttr(value);
-        };
-        const bool hasRamp = scaling.factor != 1 && scaling.ramp != RopeScaling::None;
-        nn::RopeRampAttr ramp;
-        FloatAttr from, to;
-        if (hasRamp) {
-          ramp = nn::RopeRampAttr::get(builder.getContext(), scaling.ramp == RopeScaling::Index
-                                                                 ? nn::RopeRamp::index
-                                                                 : nn::RopeRamp::rate);
-          from = builder.getF64FloatAttr(scaling.from);
-          to = builder.getF64FloatAttr(scaling.to);
-        }
-        return nn::RopeOp::create(builder, loc, typeOf(input.tensor), valueOf(input.tensor),
-                                  positions ? valueOf(*positions) : mlir::Value(),
-                                  builder.getI64IntegerAttr(dim), builder.getF64FloatAttr(theta),
-                                  UnitAttr(), unless(1, scaling.factor), ramp, from, to,
-                                  unless(1, scaling.magnitude));
-      });
+  Builder &builder = builderOf(input).builder;
+  auto unless = [&](double standard, double value) {
+    return value == standard ? FloatAttr() : builder.getF64FloatAttr(value);
+  };
+  const bool hasRamp = scaling.factor != 1 && scaling.ramp != RopeScaling::None;
+  nn::RopeRampAttr ramp;
+  FloatAttr from, to;
+  if (hasRamp) {
+    ramp = nn::RopeRampAttr::get(builder.getContext(), scaling.ramp == RopeScaling::Index
+                                                           ? nn::RopeRamp::index
+                                                           : nn::RopeRamp::rate);
+    from = builder.getF64FloatAttr(scaling.from);
+    to = builder.getF64FloatAttr(scaling.to);
+  }
+  return createOp<nn::RopeOp>("rope", operands, typeOf(input), valueOf(input),
+                              positions ? valueOf(*positions) : mlir::Value(),
+                              builder.getI64IntegerAttr(dim), builder.getF64FloatAttr(theta),
+                              UnitAttr(), unless(1, scaling.factor), ramp, from, to,
+                              unless(1, scaling.magnitude));
 }
 
 Tensor rope(Located input, double theta, const RopeScaling &scaling) {
@@ -88,11 +86,10 @@ static int64_t positionsIn(const std::string &order, const Located &input) {
   requireFloat("rope", input);
   const int64_t dim = nn::attentionDim(order, 't');
   if (static_cast<int64_t>(order.size()) + 1 != 2 * input.tensor.rank() || dim < 0)
-    ModelBuilder::fail(
-        "rope", {input.tensor}, input.where,
-        "got the order '" + order +
-            "', expected a letter for each dimension, t for the positions, with spaces "
-            "between them");
+    fail("rope", {input},
+         "got the order '" + order +
+             "', expected a letter for each dimension, t for the positions, with spaces "
+             "between them");
   return dim;
 }
 
@@ -104,9 +101,9 @@ Tensor rope(const std::string &order, Located input, Located positions, double t
             const RopeScaling &scaling) {
   const int64_t dim = positionsIn(order, input);
   if (order[0] != 'b')
-    ModelBuilder::fail("rope", {input.tensor, positions.tensor}, input.where,
-                       "got the order '" + order + "', expected the batch first: 'b t h d'");
-  return ropeOver(dim, input, positions.tensor, theta, scaling);
+    fail("rope", {input, positions},
+         "got the order '" + order + "', expected the batch first: 'b t h d'");
+  return ropeOver(dim, input, positions, theta, scaling);
 }
 
 } // namespace fsdp::dsl

@@ -69,59 +69,53 @@ static DictionaryAttr neededSizes(OpBuilder &builder, const nn::Notation &notati
   return entries.empty() ? DictionaryAttr() : builder.getDictionaryAttr(entries);
 }
 
+/// The operation `what` in `notation` on `operands`; `build` creates it with its result type.
+static Tensor
+createStructured(const char *what, bool compact, const std::string &notation,
+                 ArrayRef<Located> operands, const Sizes &sizes,
+                 llvm::function_ref<Value(OpBuilder &, Location, RankedTensorType)> build) {
+  return create(
+      what + (" '" + notation + "'"), operands, [&](OpBuilder &builder, Location loc) -> Value {
+        FailureOr<RankedTensorType> type = inferResult(
+            compact, notation,
+            llvm::map_to_vector(operands, [](const Located &x) { return typeOf(x); }), sizes, loc);
+        return succeeded(type) ? build(builder, loc, *type) : Value();
+      });
+}
+
 Tensor einsum(const std::string &notation, Located lhs, Located rhs) {
-  return builderOf(lhs.tensor)
-      .create("einsum '" + notation + "'", {lhs.tensor, rhs.tensor}, lhs.where,
-              [&](OpBuilder &builder, Location loc) -> Value {
-                FailureOr<RankedTensorType> type =
-                    inferResult(true, notation, {typeOf(lhs.tensor), typeOf(rhs.tensor)}, {}, loc);
-                if (failed(type))
-                  return {};
-                return nn::EinsumOp::create(builder, loc, *type, notation, valueOf(lhs.tensor),
-                                            valueOf(rhs.tensor));
-              });
+  return createStructured("einsum", /*compact=*/true, notation, {lhs, rhs}, {},
+                          [&](OpBuilder &builder, Location loc, RankedTensorType type) -> Value {
+                            return nn::EinsumOp::create(builder, loc, type, notation, valueOf(lhs),
+                                                        valueOf(rhs));
+                          });
 }
 
 Tensor rearrange(const std::string &notation, Located input, const Sizes &sizes) {
-  return builderOf(input.tensor)
-      .create("rearrange '" + notation + "'", {input.tensor}, input.where,
-              [&](OpBuilder &builder, Location loc) -> Value {
-                FailureOr<RankedTensorType> type =
-                    inferResult(false, notation, {typeOf(input.tensor)}, sizes, loc);
-                if (failed(type))
-                  return {};
-                DictionaryAttr needed =
-                    neededSizes(builder, *nn::Notation::parseEinops(notation, nullptr),
-                                typeOf(input.tensor).getShape(), type->getShape(), sizes);
-                return nn::RearrangeOp::create(builder, loc, *type, notation, valueOf(input.tensor),
-                                               needed);
-              });
+  return createStructured(
+      "rearrange", /*compact=*/false, notation, {input}, sizes,
+      [&](OpBuilder &builder, Location loc, RankedTensorType type) -> Value {
+        DictionaryAttr needed = neededSizes(builder, *nn::Notation::parseEinops(notation, nullptr),
+                                            typeOf(input).getShape(), type.getShape(), sizes);
+        return nn::RearrangeOp::create(builder, loc, type, notation, valueOf(input), needed);
+      });
 }
 
 Tensor repeat(const std::string &notation, Located input, const Sizes &sizes) {
-  return builderOf(input.tensor)
-      .create("repeat '" + notation + "'", {input.tensor}, input.where,
-              [&](OpBuilder &builder, Location loc) -> Value {
-                FailureOr<RankedTensorType> type =
-                    inferResult(false, notation, {typeOf(input.tensor)}, sizes, loc);
-                if (failed(type))
-                  return {};
-                return nn::RepeatOp::create(builder, loc, *type, notation, valueOf(input.tensor));
-              });
+  return createStructured("repeat", /*compact=*/false, notation, {input}, sizes,
+                          [&](OpBuilder &builder, Location loc, RankedTensorType type) -> Value {
+                            return nn::RepeatOp::create(builder, loc, type, notation,
+                                                        valueOf(input));
+                          });
 }
 
 static Tensor reduce(const char *what, nn::Reduction kind, const std::string &notation,
                      const Located &input) {
-  return builderOf(input.tensor)
-      .create(std::string(what) + " '" + notation + "'", {input.tensor}, input.where,
-              [&](OpBuilder &builder, Location loc) -> Value {
-                FailureOr<RankedTensorType> type =
-                    inferResult(false, notation, {typeOf(input.tensor)}, {}, loc);
-                if (failed(type))
-                  return {};
-                return nn::ReduceOp::create(builder, loc, *type, kind, notation,
-                                            valueOf(input.tensor));
-              });
+  return createStructured(what, /*compact=*/false, notation, {input}, {},
+                          [&](OpBuilder &builder, Location loc, RankedTensorType type) -> Value {
+                            return nn::ReduceOp::create(builder, loc, type, kind, notation,
+                                                        valueOf(input));
+                          });
 }
 
 Tensor reduceSum(const std::string &notation, Located input) {
@@ -139,13 +133,9 @@ Tensor reduceMax(const std::string &notation, Located input) {
 Tensor scanSum(const std::string &notation, const std::string &along, Located input,
                const ScanOptions &options) {
   requireFloat("scanSum", input);
-  return builderOf(input.tensor)
-      .create("scanSum '" + notation + "' along '" + along + "'", {input.tensor}, input.where,
-              [&](OpBuilder &builder, Location loc) -> Value {
-                return nn::ScanSumOp::create(builder, loc, typeOf(input.tensor), notation, along,
-                                             valueOf(input.tensor), options.exclusive,
-                                             options.reverse);
-              });
+  return createOp<nn::ScanSumOp>("scanSum '" + notation + "' along '" + along + "'", {input},
+                                 typeOf(input), notation, along, valueOf(input), options.exclusive,
+                                 options.reverse);
 }
 
 } // namespace fsdp::dsl

@@ -207,22 +207,19 @@ static Kernel compileBiasBackward(AttentionBiasGradOp op, Numerics numerics, int
   auto type = cast<RankedTensorType>(op.getGradient().getType());
   AttentionShape shape(op, rank);
   Rounding round(type.getElementType(), numerics);
-  return [=](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
-    out[0] = Tensor(type);
-    Element *dBias = out[0].mutableData();
+  return makeKernel(type, [=](ArrayRef<Tensor> in, Element *dBias) {
     shape.forEachSeen(in, round.type, [&](const Seen &at) {
       dBias[shape.biasAt(at.h, at.t, at.s)].f += held(at.p * at.difference, round.type);
     });
-    for (int64_t i = 0; i < out[0].size(); ++i)
-      dBias[i].f = round(out[0].getFloat(i));
-  };
+    for (int64_t i = 0; i < type.getNumElements(); ++i)
+      dBias[i].f = round(dBias[i].f);
+  });
 }
 
 static Kernel compileRope(RopeOp op, Numerics numerics) {
   RankedTensorType type = op.getX().getType();
-  int64_t width = type.getShape().back(), positions = type.getDimSize(op.getDim()), inner = 1;
-  for (int64_t size : type.getShape().drop_front(op.getDim() + 1).drop_back())
-    inner *= size;
+  int64_t width = type.getShape().back(), positions = type.getDimSize(op.getDim()),
+          inner = elementsOf(type.getShape().drop_front(op.getDim() + 1).drop_back());
   double theta = op.getTheta().convertToDouble(), sign = op.getInverse() ? -1 : 1;
   auto number = [](std::optional<APFloat> value, double otherwise) {
     return value ? value->convertToDouble() : otherwise;
@@ -238,9 +235,7 @@ static Kernel compileRope(RopeOp op, Numerics numerics) {
   };
   Rounding round(type.getElementType(), numerics);
   const int64_t perSample = type.getDimSize(0) ? type.getNumElements() / type.getDimSize(0) : 0;
-  return [=](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
-    out[0] = Tensor(type);
-    Element *result = out[0].mutableData();
+  return makeKernel(type, [=](ArrayRef<Tensor> in, Element *result) {
     int64_t rows = width ? in[0].size() / width : 0, half = width / 2;
     auto positionOf = [&](int64_t row) {
       const int64_t t = row / inner % positions;
@@ -254,7 +249,7 @@ static Kernel compileRope(RopeOp op, Numerics numerics) {
         result[a].f = round(magnitude * (x * std::cos(angle) - y * std::sin(angle)));
         result[b].f = round(magnitude * (y * std::cos(angle) + x * std::sin(angle)));
       }
-  };
+  });
 }
 
 static Kernel compileCachedAttention(CachedAttentionOp op, Numerics numerics) {
@@ -270,9 +265,7 @@ static Kernel compileCachedAttention(CachedAttentionOp op, Numerics numerics) {
   const double scale = op.getScale().convertToDouble(),
                softcap = op.getSoftcap() ? op.getSoftcap()->convertToDouble() : 0;
   Rounding round(type.getElementType(), numerics);
-  return [=](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
-    out[0] = Tensor(type);
-    Element *result = out[0].mutableData();
+  return makeKernel(type, [=](ArrayRef<Tensor> in, Element *result) {
     for (int64_t b = 0; b < batch; ++b)
       for (int64_t h = 0; h < heads; ++h)
         for (int64_t t = 0; t < queries; ++t) {
@@ -301,7 +294,7 @@ static Kernel compileCachedAttention(CachedAttentionOp op, Numerics numerics) {
             result[query + i].f = round(value / sum);
           }
         }
-  };
+  });
 }
 
 static Kernel compileWriteRows(WriteRowsOp op) {

@@ -55,18 +55,6 @@ Tensor interpreter::reduceInOrder(ArrayRef<Tensor> operands, ReduceKind kind, Nu
   return result;
 }
 
-void interpreter::copyPart(RankedTensorType wholeType, RankedTensorType partType, int64_t dim,
-                           int64_t index, llvm::function_ref<void(int64_t, int64_t)> copy) {
-  ArrayRef<int64_t> whole = wholeType.getShape(), part = partType.getShape();
-  int64_t inner = 1, outer = 1;
-  for (int64_t i = 0; i < wholeType.getRank(); ++i)
-    (i < dim ? outer : inner) *= i == dim ? 1 : whole[i];
-  for (int64_t o = 0; o < outer; ++o)
-    for (int64_t i = 0; i < part[dim] && index * part[dim] + i < whole[dim]; ++i)
-      for (int64_t k = 0; k < inner; ++k)
-        copy((o * whole[dim] + index * part[dim] + i) * inner + k, (o * part[dim] + i) * inner + k);
-}
-
 /// The value whose parts the ranks hold, split again: elements that no rank holds are zero.
 static void allToAll(AllToAllOp op, RankedTensorType type, ArrayRef<Tensor> operands,
                      MutableArrayRef<Tensor> results) {
@@ -75,18 +63,9 @@ static void allToAll(AllToAllOp op, RankedTensorType type, ArrayRef<Tensor> oper
   SmallVector<int64_t> shape(part.getShape());
   shape[concat] = split == concat ? part.getDimSize(concat) * static_cast<int64_t>(operands.size())
                                   : type.getDimSize(concat);
-  Tensor whole(part.clone(shape));
-  Element *to = whole.mutableData();
-  for (auto [index, operand] : llvm::enumerate(operands))
-    copyPart(whole.getType(), part, concat, index,
-             [&, from = operand.data()](int64_t w, int64_t p) { to[w] = from[p]; });
-  for (auto [index, result] : llvm::enumerate(results)) {
-    result = Tensor(type);
-    copyPart(whole.getType(), type, split, index,
-             [from = whole.data(), to = result.mutableData()](int64_t w, int64_t p) {
-               to[p] = from[w];
-             });
-  }
+  const Tensor whole = joinParts(part.clone(shape), concat, operands);
+  for (auto [index, result] : llvm::enumerate(results))
+    result = takePart(whole, type, split, index);
 }
 
 void interpreter::performCollective(Operation *op, ArrayRef<Tensor> operands,
@@ -94,23 +73,14 @@ void interpreter::performCollective(Operation *op, ArrayRef<Tensor> operands,
   auto type = cast<RankedTensorType>(op->getResult(0).getType());
   llvm::TypeSwitch<Operation *>(op)
       .Case([&](AllGatherOp gather) {
-        Tensor whole(type);
-        Element *to = whole.mutableData();
-        for (auto [index, operand] : llvm::enumerate(operands))
-          copyPart(type, operand.getType(), gather.getDim(), index,
-                   [&, from = operand.data()](int64_t w, int64_t p) { to[w] = from[p]; });
+        const Tensor whole = joinParts(type, gather.getDim(), operands);
         for (Tensor &result : results)
           result = whole;
       })
       .Case([&](ReduceScatterOp scatter) {
         Tensor sum = reduceInOrder(operands, ReduceKind::sum, numerics);
-        for (auto [index, result] : llvm::enumerate(results)) {
-          result = Tensor(type);
-          copyPart(sum.getType(), type, scatter.getDim(), index,
-                   [from = sum.data(), to = result.mutableData()](int64_t w, int64_t p) {
-                     to[p] = from[w];
-                   });
-        }
+        for (auto [index, result] : llvm::enumerate(results))
+          result = takePart(sum, type, scatter.getDim(), index);
       })
       .Case([&](AllReduceOp reduce) {
         Tensor sum = reduceInOrder(operands, reduce.getKind(), numerics);

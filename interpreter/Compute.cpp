@@ -79,10 +79,8 @@ static Kernel compileEinsum(EinsumOp op, Numerics numerics) {
   Offsets rhsStep = offsetsOf(pattern.operands[1], reduced, sizes);
   RankedTensorType type = resultType(op);
   Rounding round(type.getElementType(), numerics), accumulate(accumulatorOf(type), numerics);
-  return [=](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
+  return makeKernel(type, [=](ArrayRef<Tensor> in, Element *to) {
     const Element *lhs = in[0].data(), *rhs = in[1].data();
-    Tensor result(type);
-    Element *to = result.mutableData();
     for (size_t i = 0; i < lhsBase.size(); ++i) {
       double sum = 0;
       for (size_t k = 0; k < lhsStep.size(); ++k)
@@ -90,8 +88,7 @@ static Kernel compileEinsum(EinsumOp op, Numerics numerics) {
             sum + accumulate(lhs[lhsBase[i] + lhsStep[k]].f * rhs[rhsBase[i] + rhsStep[k]].f));
       to[i].f = round(sum);
     }
-    out[0] = std::move(result);
-  };
+  });
 }
 
 /// nn.rearrange and nn.repeat: each element of the result is one of the input.
@@ -99,14 +96,11 @@ template <typename Op> static Kernel compileMovement(Op op) {
   Notation pattern = op.getPattern();
   Offsets source = offsetsOf(pattern.operands[0], flatNames(pattern.result), op.getNameSizes());
   RankedTensorType type = resultType(op);
-  return [=](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
-    Tensor result(type);
-    Element *to = result.mutableData();
+  return makeKernel(type, [=](ArrayRef<Tensor> in, Element *to) {
     const Element *from = in[0].data();
     for (size_t i = 0; i < source.size(); ++i)
       to[i] = from[source[i]];
-    out[0] = std::move(result);
-  };
+  });
 }
 
 static Kernel compileReduce(ReduceOp op, Numerics numerics) {
@@ -119,9 +113,7 @@ static Kernel compileReduce(ReduceOp op, Numerics numerics) {
   Reduction kind = op.getKind();
   if (!isa<FloatType>(element)) {
     int64_t lowest = llvm::minIntN(element.getIntOrFloatBitWidth());
-    return [=](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
-      Tensor result(type);
-      Element *to = result.mutableData();
+    return makeKernel(type, [=](ArrayRef<Tensor> in, Element *to) {
       for (size_t i = 0; i < base.size(); ++i) {
         int64_t value = kind == Reduction::max ? lowest : 0;
         for (int64_t offset : step) {
@@ -132,13 +124,10 @@ static Kernel compileReduce(ReduceOp op, Numerics numerics) {
         }
         to[i].i = value;
       }
-      out[0] = std::move(result);
-    };
+    });
   }
   Rounding round(element, numerics), accumulate(accumulatorOf(type), numerics);
-  return [=](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
-    Tensor result(type);
-    Element *to = result.mutableData();
+  return makeKernel(type, [=](ArrayRef<Tensor> in, Element *to) {
     for (size_t i = 0; i < base.size(); ++i) {
       double value = kind == Reduction::max ? -std::numeric_limits<double>::infinity() : 0;
       for (int64_t offset : step) {
@@ -152,8 +141,7 @@ static Kernel compileReduce(ReduceOp op, Numerics numerics) {
         value /= static_cast<double>(step.size());
       to[i].f = round(value);
     }
-    out[0] = std::move(result);
-  };
+  });
 }
 
 /// Each sum continues the previous one.
@@ -163,10 +151,8 @@ static Kernel compileScanSum(ScanSumOp op, Numerics numerics) {
           inner = elementsOf(type.getShape().drop_front(dim + 1));
   bool exclusive = op.getExclusive(), reverse = op.getReverse();
   Rounding round(type.getElementType(), numerics), accumulate(accumulatorOf(type), numerics);
-  return [=](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
-    Tensor result(type);
-    Element *to = result.mutableData();
-    for (int64_t line = 0; size && line < result.size() / size; ++line) {
+  return makeKernel(type, [=](ArrayRef<Tensor> in, Element *to) {
+    for (int64_t line = 0; size && line < in[0].size() / size; ++line) {
       int64_t first = line / inner * size * inner + line % inner;
       double sum = 0;
       for (int64_t i = 0; i < size; ++i) {
@@ -176,8 +162,7 @@ static Kernel compileScanSum(ScanSumOp op, Numerics numerics) {
         to[place].f = round(exclusive ? before : sum);
       }
     }
-    out[0] = std::move(result);
-  };
+  });
 }
 
 /// At each position, each place at which the sequence may end.
@@ -186,11 +171,9 @@ static Kernel compilePositionsSince(PositionsSinceOp op) {
   const int64_t positions = type.getShape().back();
   const bool documents = op.getDocuments();
   SmallVector<int64_t> sequence(op.getSequence());
-  return [=](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
-    Tensor result(type);
-    Element *to = result.mutableData();
+  return makeKernel(type, [=](ArrayRef<Tensor> in, Element *to) {
     const auto length = static_cast<int64_t>(sequence.size());
-    for (int64_t i = 0; i < result.size(); ++i) {
+    for (int64_t i = 0; i < in[0].size(); ++i) {
       const int64_t row = i / positions * positions;
       auto endsAt = [&](int64_t place) {
         for (int64_t k = 0; k < length; ++k)
@@ -203,58 +186,66 @@ static Kernel compilePositionsSince(PositionsSinceOp op) {
         --last;
       to[i].i = i - last - documents;
     }
-    out[0] = std::move(result);
-  };
+  });
 }
 
 //===----------------------------------------------------------------------===//
 // Row ops
 //===----------------------------------------------------------------------===//
 
-/// Number of rows and elements of a row of a tensor whose last dimension holds the classes.
-static std::pair<int64_t, int64_t> rowsOf(Type type) {
-  auto tensor = cast<RankedTensorType>(type);
-  int64_t classes = tensor.getShape().back();
-  return {classes ? tensor.getNumElements() / classes
-                  : tensor.clone(tensor.getShape().drop_back()).getNumElements(),
-          classes};
+/// The cotangent of the logits of a row, of which the first `count` are classes.
+static void writeGradient(const Element *logits, int64_t count, int64_t label, double logSumExp,
+                          double upstream, const Rounding &round, Element *to) {
+  for (int64_t c = 0; c < count; ++c) {
+    double softmax = RoundingNoise::held(std::exp(logits[c].f - logSumExp));
+    to[c].f = round((softmax - (label == c ? 1 : 0)) * upstream);
+  }
 }
 
 static Kernel compileCrossEntropy(CrossEntropyOp op, Numerics numerics) {
-  auto [rows, classes] = rowsOf(op.getLogits().getType());
-  RankedTensorType type = resultType(op);
+  const Rows rows(op.getLogits().getType());
+  RankedTensorType type = resultType(op), whole = op.getLogits().getType();
   Rounding round(type.getElementType(), numerics); // of sums: not that of the logits
-  return [=, rows = rows, classes = classes](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
+  Rounding roundLogit(whole.getElementType(), numerics);
+  return [=](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
     out[0] = Tensor(type);
     out[1] = Tensor(type);
+    if (out.size() > 2)
+      out[2] = Tensor(whole);
     Element *loss = out[0].mutableData(), *logSumExp = out[1].mutableData();
-    for (int64_t row = 0; row < rows; ++row) {
-      const Element *logits = in[0].data() + row * classes;
+    for (int64_t row = 0; row < rows.count; ++row) {
+      const Element *logits = in[0].data() + row * rows.width;
       double largest = -std::numeric_limits<double>::infinity(), sum = 0;
-      for (int64_t c = 0; c < classes; ++c)
+      for (int64_t c = 0; c < rows.width; ++c)
         largest = std::max(largest, logits[c].f);
-      for (int64_t c = 0; c < classes; ++c)
+      for (int64_t c = 0; c < rows.width; ++c)
         sum += RoundingNoise::held(std::exp(logits[c].f - largest));
       double value = RoundingNoise::held(largest + RoundingNoise::held(std::log(sum)));
       int64_t label = in[1].getInt(row);
       // An invalid label has the loss NaN, so that it cannot go unnoticed.
-      bool known = label >= 0 && label < classes;
+      bool known = label >= 0 && label < rows.width;
       loss[row].f = known ? round(value - logits[label].f) : Tensor::poisonElement(true).f;
       logSumExp[row].f = round(value);
+      if (out.size() > 2)
+        writeGradient(logits, rows.width, label, logSumExp[row].f, in[2].getFloat(row), roundLogit,
+                      out[2].mutableData() + row * rows.width);
     }
   };
 }
 
 static Kernel compilePartialCrossEntropy(PartialCrossEntropyOp op, Numerics numerics) {
-  auto [rows, classes] = rowsOf(op.getLogits().getType());
-  RankedTensorType type = resultType(op);
+  const Rows rows(op.getLogits().getType());
+  RankedTensorType type = resultType(op), whole = op.getLogits().getType();
   Rounding round(type.getElementType(), numerics); // of sums: not that of the logits
-  return [=, rows = rows, classes = classes](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
-    for (Tensor &result : out)
+  Rounding roundLogit(whole.getElementType(), numerics);
+  return [=](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
+    for (Tensor &result : out.take_front(3))
       result = Tensor(type);
-    const int64_t count = std::clamp<int64_t>(in[2].getInt(0), 0, classes);
-    for (int64_t row = 0; row < rows; ++row) {
-      const Element *logits = in[0].data() + row * classes;
+    if (out.size() > 3)
+      out[3] = Tensor(whole);
+    const int64_t count = std::clamp<int64_t>(in[2].getInt(0), 0, rows.width);
+    for (int64_t row = 0; row < rows.count; ++row) {
+      const Element *logits = in[0].data() + row * rows.width;
       double largest = -std::numeric_limits<double>::infinity(), sum = 0;
       for (int64_t c = 0; c < count; ++c)
         largest = std::max(largest, logits[c].f);
@@ -269,45 +260,40 @@ static Kernel compilePartialCrossEntropy(PartialCrossEntropyOp op, Numerics nume
       out[0].mutableData()[row].f = largest;
       out[1].mutableData()[row].f = round(RoundingNoise::held(sum));
       out[2].mutableData()[row].f = picked;
+      if (out.size() > 3) { // rounded as by the ops that compute the loss
+        double logSum = round(RoundingNoise::held(std::log(out[1].getFloat(row))));
+        writeGradient(logits, count, label, round(RoundingNoise::held(logSum + largest)),
+                      in[3].getFloat(row), roundLogit, out[3].mutableData() + row * rows.width);
+      }
     }
   };
 }
 
 static Kernel compileCrossEntropyGrad(CrossEntropyGradOp op, Numerics numerics) {
-  auto [rows, classes] = rowsOf(op.getLogits().getType());
+  const Rows rows(op.getLogits().getType());
   RankedTensorType type = resultType(op);
   Rounding round(type.getElementType(), numerics);
-  return [=, rows = rows, classes = classes](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
-    Tensor result(type);
-    Element *to = result.mutableData();
+  return makeKernel(type, [=](ArrayRef<Tensor> in, Element *to) {
     const int64_t count =
-        in.size() > 4 ? std::clamp<int64_t>(in[4].getInt(0), 0, classes) : classes;
-    for (int64_t row = 0; row < rows; ++row)
-      for (int64_t c = 0; c < count; ++c) {
-        double softmax =
-            RoundingNoise::held(std::exp(in[0].getFloat(row * classes + c) - in[2].getFloat(row)));
-        double hot = in[1].getInt(row) == c ? 1 : 0;
-        to[row * classes + c].f = round((softmax - hot) * in[3].getFloat(row));
-      }
-    out[0] = std::move(result);
-  };
+        in.size() > 4 ? std::clamp<int64_t>(in[4].getInt(0), 0, rows.width) : rows.width;
+    for (int64_t row = 0; row < rows.count; ++row)
+      writeGradient(in[0].data() + row * rows.width, count, in[1].getInt(row), in[2].getFloat(row),
+                    in[3].getFloat(row), round, to + row * rows.width);
+  });
 }
 
 static Kernel compileArgmax(ArgmaxOp op) {
-  auto [rows, classes] = rowsOf(op.getInput().getType());
+  const Rows rows(op.getInput().getType());
   RankedTensorType type = resultType(op);
-  return [=, rows = rows, classes = classes](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
-    Tensor result(type);
-    Element *to = result.mutableData();
-    for (int64_t row = 0; row < rows; ++row) {
+  return makeKernel(type, [=](ArrayRef<Tensor> in, Element *to) {
+    for (int64_t row = 0; row < rows.count; ++row) {
       int64_t best = 0;
-      for (int64_t c = 1; c < classes; ++c)
-        if (in[0].getFloat(row * classes + c) > in[0].getFloat(row * classes + best))
+      for (int64_t c = 1; c < rows.width; ++c)
+        if (in[0].getFloat(row * rows.width + c) > in[0].getFloat(row * rows.width + best))
           best = c;
       to[row].i = best;
     }
-    out[0] = std::move(result);
-  };
+  });
 }
 
 Kernel mlir::fsdp::interpreter::detail::compileCompute(Operation *op, Numerics numerics) {

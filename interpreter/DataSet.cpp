@@ -49,9 +49,7 @@ FailureOr<Tensor> DataSet::take(InputOp input, BatchPosition at, Shard shard, in
                                << type.clone(expected) << " (samples first)";
   }
 
-  int64_t inner = 1, outer = 1;
-  for (int64_t i = 0; i < type.getRank(); ++i)
-    (i < dim ? outer : inner) *= i == dim ? 1 : type.getDimSize(i);
+  const auto [outer, size, inner] = Extents(type, dim);
   Element *to = result.mutableData();
   for (int64_t i = 0; i < count; ++i) {
     int64_t inShard = part * count + i;

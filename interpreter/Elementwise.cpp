@@ -14,6 +14,12 @@ using namespace mlir::fsdp::interpreter;
 
 namespace {
 
+Element ofInt(int64_t value) {
+  Element result;
+  result.i = value;
+  return result;
+}
+
 /// Builds kernels that compute element i of the result from the elements i of the operands.
 struct Elements {
   RankedTensorType type;
@@ -23,14 +29,12 @@ struct Elements {
   template <unsigned Arity, typename Fn> Kernel map(Fn compute) const {
     RankedTensorType type = this->type;
     Rounding round = this->round;
-    return [=](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
-      Tensor result(type);
-      Element *to = result.mutableData();
+    return makeKernel(type, [=](ArrayRef<Tensor> in, Element *to) {
       const Element *from[Arity];
       for (unsigned k = 0; k < Arity; ++k)
         from[k] = in[k].data();
-      bool isFloat = result.isFloat();
-      for (int64_t i = 0, size = result.size(); i < size; ++i) {
+      bool isFloat = isa<FloatType>(type.getElementType());
+      for (int64_t i = 0, size = type.getNumElements(); i < size; ++i) {
         Element x[Arity];
         for (unsigned k = 0; k < Arity; ++k)
           x[k] = from[k][i];
@@ -38,8 +42,7 @@ struct Elements {
         if (isFloat)
           to[i].f = round(to[i].f);
       }
-      out[0] = std::move(result);
-    };
+    });
   }
   /// Of floats and into floats, by the number of arguments of `fn`.
   Kernel unary(double (*fn)(double)) const {
@@ -52,26 +55,14 @@ struct Elements {
   Kernel integer(uint64_t (*fn)(uint64_t, uint64_t)) const {
     Type element = type.getElementType();
     return map<2>([=](const Element *x) {
-      Element result;
-      result.i = wrapTo(static_cast<int64_t>(fn(x[0].i, x[1].i)), element);
-      return result;
+      return ofInt(wrapTo(static_cast<int64_t>(fn(x[0].i, x[1].i)), element));
     });
   }
   /// Of integers into bool or integers, by their width.
   template <typename Fn> Kernel fromIntegers(Fn fn) const {
-    return map<2>([=](const Element *x) {
-      Element result;
-      result.i = fn(x[0].i, x[1].i);
-      return result;
-    });
+    return map<2>([=](const Element *x) { return ofInt(fn(x[0].i, x[1].i)); });
   }
 };
-
-Element ofInt(int64_t value) {
-  Element result;
-  result.i = value;
-  return result;
-}
 
 } // namespace
 
@@ -80,78 +71,6 @@ static double maximum(double a, double b) {
 }
 static double minimum(double a, double b) {
   return std::isnan(a) || std::isnan(b) ? NAN : std::min(a, b);
-}
-
-static bool compareFloats(arith::CmpFPredicate predicate, double a, double b) {
-  bool unordered = std::isnan(a) || std::isnan(b);
-  switch (predicate) {
-  case arith::CmpFPredicate::AlwaysFalse:
-    return false;
-  case arith::CmpFPredicate::AlwaysTrue:
-    return true;
-  case arith::CmpFPredicate::OEQ:
-    return !unordered && a == b;
-  case arith::CmpFPredicate::OGT:
-    return !unordered && a > b;
-  case arith::CmpFPredicate::OGE:
-    return !unordered && a >= b;
-  case arith::CmpFPredicate::OLT:
-    return !unordered && a < b;
-  case arith::CmpFPredicate::OLE:
-    return !unordered && a <= b;
-  case arith::CmpFPredicate::ONE:
-    return !unordered && a != b;
-  case arith::CmpFPredicate::ORD:
-    return !unordered;
-  case arith::CmpFPredicate::UEQ:
-    return unordered || a == b;
-  case arith::CmpFPredicate::UGT:
-    return unordered || a > b;
-  case arith::CmpFPredicate::UGE:
-    return unordered || a >= b;
-  case arith::CmpFPredicate::ULT:
-    return unordered || a < b;
-  case arith::CmpFPredicate::ULE:
-    return unordered || a <= b;
-  case arith::CmpFPredicate::UNE:
-    return unordered || a != b;
-  case arith::CmpFPredicate::UNO:
-    return unordered;
-  }
-  llvm_unreachable("unknown predicate");
-}
-
-/// `mask` has the bits of the operands' width.
-static bool compareIntegers(arith::CmpIPredicate predicate, int64_t a, int64_t b, uint64_t mask) {
-  uint64_t ua = a & mask, ub = b & mask;
-  // A one-bit integer is stored as 0 or 1 and means 0 or -1 where it is signed.
-  if (mask == 1) {
-    a = -a;
-    b = -b;
-  }
-  switch (predicate) {
-  case arith::CmpIPredicate::eq:
-    return ua == ub;
-  case arith::CmpIPredicate::ne:
-    return ua != ub;
-  case arith::CmpIPredicate::slt:
-    return a < b;
-  case arith::CmpIPredicate::sle:
-    return a <= b;
-  case arith::CmpIPredicate::sgt:
-    return a > b;
-  case arith::CmpIPredicate::sge:
-    return a >= b;
-  case arith::CmpIPredicate::ult:
-    return ua < ub;
-  case arith::CmpIPredicate::ule:
-    return ua <= ub;
-  case arith::CmpIPredicate::ugt:
-    return ua > ub;
-  case arith::CmpIPredicate::uge:
-    return ua >= ub;
-  }
-  llvm_unreachable("unknown predicate");
 }
 
 /// Conversions between widths and between integers and floats.
@@ -216,14 +135,17 @@ static Kernel compileArith(Operation *op, const Elements &b) {
       })
       .Case([&](arith::CmpFOp cmp) {
         arith::CmpFPredicate predicate = cmp.getPredicate();
-        return b.map<2>(
-            [=](const Element *x) { return ofInt(compareFloats(predicate, x[0].f, x[1].f)); });
+        return b.map<2>([=](const Element *x) {
+          return ofInt(arith::applyCmpPredicate(predicate, APFloat(x[0].f), APFloat(x[1].f)));
+        });
       })
       .Case([&](arith::CmpIOp cmp) {
         arith::CmpIPredicate predicate = cmp.getPredicate();
-        uint64_t mask = llvm::maskTrailingOnes<uint64_t>(operand.getIntOrFloatBitWidth());
-        return b.fromIntegers(
-            [=](int64_t x, int64_t y) { return compareIntegers(predicate, x, y, mask); });
+        const unsigned bits = operand.getIntOrFloatBitWidth();
+        return b.fromIntegers([=](int64_t x, int64_t y) {
+          return arith::applyCmpPredicate(predicate, APInt(64, x).trunc(bits),
+                                          APInt(64, y).trunc(bits));
+        });
       })
       .Case([&](arith::SelectOp) {
         return b.map<3>([](const Element *x) { return x[0].i ? x[1] : x[2]; });

@@ -17,27 +17,20 @@ namespace mlir::fsdp::interpreter {
 /// Computes the results (one tensor each, in order) from the operands.
 using Kernel = std::function<void(ArrayRef<Tensor> operands, MutableArrayRef<Tensor> results)>;
 
-/// The kernel of a pure op, or of a dropout as it is on the first rank in the first step with seed
-/// 0. Fails, emitting on `op`, where the op is unknown.
+/// The kernel of an op with one result of `type`: `fill(operands, elements)` writes the elements of
+/// the result, which are zero before.
+template <typename Fn> Kernel makeKernel(RankedTensorType type, Fn fill) {
+  return [=](ArrayRef<Tensor> operands, MutableArrayRef<Tensor> results) {
+    Tensor result(type);
+    fill(operands, result.mutableData());
+    results[0] = std::move(result);
+  };
+}
+
+/// The kernel of a pure op other than nn.fused. Fails, emitting on `op`, where the op is unknown.
 FailureOr<Kernel> compile(Operation *op, Numerics numerics);
 
-/// The results of `op` for `operands`, which have the types of its operands.
-FailureOr<SmallVector<Tensor>> evaluate(Operation *op, ArrayRef<Tensor> operands,
-                                        Numerics numerics = Numerics::exact);
-
-/// Runs the pure ops of `block` in order, without its terminator, and returns the values of
-/// `wanted`, which are defined in the block or are arguments of it.
-FailureOr<SmallVector<Tensor>> evaluate(Block &block, ArrayRef<Tensor> arguments,
-                                        ArrayRef<Value> wanted,
-                                        Numerics numerics = Numerics::exact);
-
 namespace detail {
-/// The numerics of the op `op` in the body of an nn.fused that is computed with `numerics`: 16-bit
-/// floats are held in f32, except a product, which is rounded as if it were stored.
-Numerics numericsInside(Operation *op, Numerics numerics);
-/// Rounds the results of an nn.fused that is computed with `numerics`, as they are stored.
-void roundStored(MutableArrayRef<Tensor> results, Numerics numerics);
-
 /// The kernel of an op of `arith` or `math`; null where the op is unknown.
 Kernel compileElementwise(Operation *op, Numerics numerics);
 /// The kernel of an op of `nn` except nn.fused; null if the op is unknown.

@@ -17,60 +17,44 @@ using namespace mlir::fsdp::interpreter;
 using In = ArrayRef<Tensor>;
 using Out = MutableArrayRef<Tensor>;
 
-/// Logs sum / weight as f32, as differentiation makes it: the sum itself where the weight is 0.
-static RankKernel compileQuotient(std::string name, MLIRContext *context, Numerics numerics) {
-  auto type = RankedTensorType::get({}, Float32Type::get(context));
-  return [=](RankContext &context, In in, Out) {
+/// Logs `value` as f32.
+static void logNumber(RankContext &context, const std::string &name, double value,
+                      Numerics numerics) {
+  Type f32 = Float32Type::get(context.mesh.getContext());
+  context.outputs[name] =
+      Tensor::splat(RankedTensorType::get({}, f32), roundTo(value, f32, numerics));
+}
+
+RankKernel interpreter::detail::compileQuotient(StringRef name, Numerics numerics) {
+  return infallible([=, name = name.str()](RankContext &context, In in, Out) {
     const double weight = in[1].getFloat(0);
-    double value = in[0].getFloat(0) / (weight == 0 ? 1 : weight);
-    context.outputs[name] = Tensor::splat(type, roundTo(value, type.getElementType(), numerics));
-    return success();
-  };
+    logNumber(context, name, in[0].getFloat(0) / (weight == 0 ? 1 : weight), numerics);
+  });
 }
 
-/// Logs `values` under the names of `op`, a print or check.
-static void logNumbers(RankContext &context, ArrayRef<std::string> names, ArrayRef<double> values,
-                       MLIRContext *mlir, Numerics numerics) {
-  auto type = RankedTensorType::get({}, Float32Type::get(mlir));
-  for (auto [name, value] : llvm::zip_equal(names, values))
-    context.outputs[name] = Tensor::splat(type, roundTo(value, type.getElementType(), numerics));
-}
-
-static RankKernel compilePrint(PrintOp op, Numerics numerics) {
-  SmallVector<std::string> names = getLogged(op);
-  MLIRContext *mlir = op.getContext();
-  return [=](RankContext &context, In in, Out) {
-    const Statistics all = Statistics::of(in[0]);
-    logNumbers(context, names, {all.min, all.max, all.mean, static_cast<double>(all.notFinite)},
-               mlir, numerics);
-    return success();
-  };
-}
-
-static RankKernel compileCheck(CheckOp op, Numerics numerics) {
-  SmallVector<std::string> names = getLogged(op);
-  MLIRContext *mlir = op.getContext();
-  return [=](RankContext &context, In in, Out) {
-    const int64_t bad = Statistics::of(in[0]).notFinite;
-    logNumbers(context, names, {static_cast<double>(bad)}, mlir, numerics);
-    return success();
-  };
+/// Logs the numbers of a print or check, `numbersOf(statistics)`, under its names.
+template <typename Op, typename Fn>
+static RankKernel compileStatistics(Op op, Numerics numerics, Fn numbersOf) {
+  return infallible([=, names = getLogged(op)](RankContext &context, In in, Out) {
+    const SmallVector<double> numbers = numbersOf(Statistics::of(in[0]));
+    for (auto [name, number] : llvm::zip_equal(names, numbers))
+      logNumber(context, name, number, numerics);
+  });
 }
 
 /// The parameter, rounded to the type in which it is gathered.
 static RankKernel compileRead(ReadOp op, Numerics numerics) {
   std::string name = op.getParam().str();
   auto type = cast<RankedTensorType>(op.getType());
-  return [=](RankContext &context, In, Out out) {
+  return infallible([=](RankContext &context, In, Out out) {
     const Tensor &kept = context.kept.at({name, "parameter"});
     out[0] = kept.viewAs(type);
     if (kept.getType() == type || numerics == Numerics::exact)
-      return success();
+      return;
     Element *to = out[0].mutableData();
     for (int64_t i = 0; i < kept.size(); ++i)
       to[i].f = roundTo(to[i].f, type.getElementType(), numerics);
-    return success();
-  };
+  });
 }
 
 static RankKernel compileUpdate(UpdateOp op, Numerics numerics) {
@@ -81,10 +65,10 @@ static RankKernel compileUpdate(UpdateOp op, Numerics numerics) {
   SmallVector<std::string> stateNames;
   for (StringRef state : optimizer.getStateNames())
     stateNames.push_back(state.str());
-  return [=](RankContext &context, In in, Out) {
+  return infallible([=](RankContext &context, In in, Out) {
     // gradient, lr, scale, ok
     if (!in[3].getInt(0))
-      return success();
+      return;
     SmallVector<Tensor> states;
     for (const std::string &state : stateNames)
       states.push_back(std::move(context.kept[{name, state}]));
@@ -94,37 +78,38 @@ static RankKernel compileUpdate(UpdateOp op, Numerics numerics) {
                 [&](int64_t) { return setting; });
     for (auto [state, value] : llvm::zip_equal(stateNames, states))
       context.kept[{name, state}] = std::move(value);
-    return success();
-  };
+  });
 }
 
 RankKernel interpreter::detail::compileGlobalOp(Operation *op, Numerics numerics) {
   return llvm::TypeSwitch<Operation *, RankKernel>(op)
-      .Case([=](ReadOp read) -> RankKernel { return compileRead(read, numerics); })
-      .Case([=](LossOp loss) { return compileQuotient("loss", loss.getContext(), numerics); })
-      .Case([=](MetricOp metric) {
-        return compileQuotient(metric.getName().str(), metric.getContext(), numerics);
+      .Case([=](ReadOp read) { return compileRead(read, numerics); })
+      .Case([=](LossOp) { return compileQuotient("loss", numerics); })
+      .Case([=](MetricOp metric) { return compileQuotient(metric.getName(), numerics); })
+      .Case([=](PrintOp print) {
+        return compileStatistics(print, numerics, [](const Statistics &all) -> SmallVector<double> {
+          return {all.min, all.max, all.mean, static_cast<double>(all.notFinite)};
+        });
       })
-      .Case([=](PrintOp print) { return compilePrint(print, numerics); })
-      .Case([=](CheckOp check) { return compileCheck(check, numerics); })
-      .Case([](GradientOp gradient) -> RankKernel {
-        std::string name = ("gradient." + gradient.getParam()).str();
-        return [=](RankContext &context, In in, Out) {
-          context.outputs[name] = in[0];
-          return success();
-        };
+      .Case([=](CheckOp check) {
+        return compileStatistics(check, numerics, [](const Statistics &all) -> SmallVector<double> {
+          return {static_cast<double>(all.notFinite)};
+        });
       })
-      .Case([=](GlobalNormOp norm) -> RankKernel {
+      .Case([](GradientOp gradient) {
+        return infallible([name = ("gradient." + gradient.getParam()).str()](
+                              RankContext &context, In in, Out) { context.outputs[name] = in[0]; });
+      })
+      .Case([=](GlobalNormOp norm) {
         auto type = cast<RankedTensorType>(norm.getNorm().getType());
-        return [=](RankContext &, In in, Out out) {
+        return infallible([=](RankContext &, In in, Out out) {
           double sum = 0;
           for (const Tensor &gradient : in)
             for (int64_t i = 0; i < gradient.size(); ++i)
               sum += gradient.getFloat(i) * gradient.getFloat(i);
           double value = std::sqrt(sum);
           out[0] = Tensor::splat(type, roundTo(value, type.getElementType(), numerics));
-          return success();
-        };
+        });
       })
       .Case([=](UpdateOp update) { return compileUpdate(update, numerics); })
       .Default([](Operation *) { return RankKernel(); });
@@ -142,7 +127,7 @@ public:
     context.isObserved = options.observe != nullptr;
   }
 
-  LogicalResult compile() {
+  LogicalResult compile() override {
     bool hasRegions = false;
     module.walk([&](ManualOp) { hasRegions = true; });
     if (hasRegions) {
@@ -166,7 +151,7 @@ public:
           addState(state);
       });
     }
-    return restart(options.seed);
+    return success();
   }
 
   FailureOr<Outputs> run(StringRef step, const DataSet &data) override {
@@ -178,8 +163,7 @@ public:
     context.batch = {stepState.step, 0};
     context.outputs.clear();
     context.stepState = stepState;
-    MeshAttr manual = manualMeshes[it - walks.begin()];
-    if (failed(manual.getNumRanks() == 1 ? run(block) : run(block, manual)))
+    if (failed(run(block, manualMeshes[it - walks.begin()])))
       return failure();
     stepState = context.stepState;
     return context.outputs;
@@ -204,20 +188,7 @@ private:
     return MeshAttr::get(module.getContext(), axes, sizes, ArrayRef<int64_t>());
   }
 
-  LogicalResult run(const CompiledBlock &block) {
-    std::vector<Tensor> values(block.numValues);
-    for (const Instruction &instruction : block.instructions) {
-      if (!instruction.kernel) { // over one rank
-        if (failed(run(instruction, values)))
-          return failure();
-      } else if (failed(CompiledBlock::run(instruction, context, values))) {
-        return failure();
-      }
-    }
-    return success();
-  }
   LogicalResult run(const CompiledBlock &block, MeshAttr manual);
-  LogicalResult run(const Instruction &instruction, MutableArrayRef<Tensor> values);
 
   RankContext context;
   OwningOpRef<ModuleOp> inlined; ///< the module without regions, where it has some
@@ -226,19 +197,6 @@ private:
 };
 
 } // namespace
-
-/// Runs an op in local terms where there is one rank.
-LogicalResult GlobalMachine::run(const Instruction &instruction, MutableArrayRef<Tensor> values) {
-  FailureOr<std::vector<Tensor>> result = performInLocalTerms(
-      instruction.op, meshOf({}), CompiledBlock::operandsOf(instruction, values), options.numerics);
-  if (failed(result))
-    return failure();
-  values[instruction.firstResult] = result->front();
-  CompiledBlock::observe(instruction, context, values);
-  for (unsigned dead : instruction.dead)
-    values[dead] = Tensor();
-  return success();
-}
 
 LogicalResult GlobalMachine::run(const CompiledBlock &block, MeshAttr manual) {
   // A value that is the same for all ranks has one tensor.
@@ -290,10 +248,7 @@ LogicalResult GlobalMachine::run(const CompiledBlock &block, MeshAttr manual) {
   return success();
 }
 
-FailureOr<std::unique_ptr<Machine>>
-interpreter::detail::createGlobalMachine(ModuleOp module, const MachineOptions &options) {
-  auto machine = std::make_unique<GlobalMachine>(module, options);
-  if (failed(machine->compile()))
-    return failure();
-  return std::unique_ptr<Machine>(std::move(machine));
+std::unique_ptr<Machine> interpreter::detail::makeGlobalMachine(ModuleOp module,
+                                                                const MachineOptions &options) {
+  return std::make_unique<GlobalMachine>(module, options);
 }

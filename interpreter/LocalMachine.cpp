@@ -23,7 +23,7 @@ class LocalMachine : public ShardedMachine {
 public:
   using ShardedMachine::ShardedMachine;
 
-  LogicalResult compile() {
+  LogicalResult compile() override {
     if (failed(collectPrograms()))
       return failure();
     for (ProgramOp program : programs) {
@@ -43,7 +43,7 @@ public:
     }
     for (RankContext &context : ranks)
       context.isObserved = options.observe != nullptr;
-    return restart(options.seed);
+    return success();
   }
 
 protected:
@@ -258,10 +258,7 @@ LogicalResult LocalMachine::runRanks(ArrayRef<SmallVector<size_t>> runs) {
   }
 }
 
-FailureOr<std::unique_ptr<Machine>>
-interpreter::detail::createLocalMachine(ModuleOp module, const MachineOptions &options) {
-  auto machine = std::make_unique<LocalMachine>(module, options);
-  if (failed(machine->compile()))
-    return failure();
-  return std::unique_ptr<Machine>(std::move(machine));
+std::unique_ptr<Machine> interpreter::detail::makeLocalMachine(ModuleOp module,
+                                                               const MachineOptions &options) {
+  return std::make_unique<LocalMachine>(module, options);
 }

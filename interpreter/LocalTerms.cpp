@@ -23,11 +23,8 @@ public:
 
 private:
   RankedTensorType resultType() const { return cast<RankedTensorType>(op->getResult(0).getType()); }
-  Tensor part(const Tensor &whole, RankedTensorType type, int64_t dim, ArrayRef<StringAttr> axes,
-              int64_t rank) const;
   Tensor enter(EnterManualOp enter, int64_t rank) const;
   FailureOr<Tensor> exit(ExitManualOp exit, int64_t rank);
-  Tensor joined(ArrayRef<Tensor> parts, RankedTensorType type, int64_t dim) const;
   Tensor collective(int64_t rank) const;
 
   Operation *op;
@@ -36,25 +33,6 @@ private:
   Numerics numerics;
 };
 } // namespace
-
-/// The part of `whole` that `rank` has, of type `type`, along `dim`.
-Tensor LocalTerms::part(const Tensor &whole, RankedTensorType type, int64_t dim,
-                        ArrayRef<StringAttr> axes, int64_t rank) const {
-  Tensor own(type);
-  Element *to = own.mutableData();
-  copyPart(whole.getType(), type, dim, mesh.getIndexIn(rank, axes),
-           [&, from = whole.data()](int64_t w, int64_t p) { to[p] = from[w]; });
-  return own;
-}
-
-Tensor LocalTerms::joined(ArrayRef<Tensor> parts, RankedTensorType type, int64_t dim) const {
-  Tensor whole(type);
-  Element *to = whole.mutableData();
-  for (auto [index, own] : llvm::enumerate(parts))
-    copyPart(type, own.getType(), dim, static_cast<int64_t>(index),
-             [&, from = own.data()](int64_t w, int64_t p) { to[w] = from[p]; });
-  return whole;
-}
 
 Tensor LocalTerms::enter(EnterManualOp enter, int64_t rank) const {
   ShardingAttr sharding = enter.getSharding();
@@ -65,7 +43,7 @@ Tensor LocalTerms::enter(EnterManualOp enter, int64_t rank) const {
     SmallVector<int64_t> shape(own.getType().getShape());
     SmallVector<StringAttr> axes = sharding.getAxes(dim);
     shape[dim] /= mesh.getSize(axes);
-    own = part(own, own.getType().clone(shape), dim, axes, rank);
+    own = takePart(own, own.getType().clone(shape), dim, mesh.getIndexIn(rank, axes));
   }
   return own;
 }
@@ -95,7 +73,7 @@ FailureOr<Tensor> LocalTerms::exit(ExitManualOp exit, int64_t rank) {
       parts.push_back(join(dim + 1, other));
     SmallVector<int64_t> shape(parts.front().getType().getShape());
     shape[dim] *= static_cast<int64_t>(parts.size());
-    return joined(parts, parts.front().getType().clone(shape), dim);
+    return joinParts(parts.front().getType().clone(shape), dim, parts);
   };
   return join(0, rank);
 }
@@ -111,12 +89,10 @@ Tensor LocalTerms::collective(int64_t rank) const {
       .Case([&](PsumOp) { return reduceInOrder(group, ReduceKind::sum, numerics); })
       .Case([&](PmaxOp) { return reduceInOrder(group, ReduceKind::max, numerics); })
       .Case([&](PvaryOp) { return operands[rank]; })
-      .Case([&](PgatherOp gather) {
-        return joined(group, resultType(), static_cast<int64_t>(gather.getDim()));
-      })
+      .Case([&](PgatherOp gather) { return joinParts(resultType(), gather.getDim(), group); })
       .Case([&](PsumScatterOp scatter) {
-        return part(reduceInOrder(group, ReduceKind::sum, numerics), resultType(),
-                    static_cast<int64_t>(scatter.getDim()), axes, rank);
+        return takePart(reduceInOrder(group, ReduceKind::sum, numerics), resultType(),
+                        scatter.getDim(), index);
       })
       .Case([&](PswapOp swap) {
         const int64_t split = static_cast<int64_t>(swap.getSplit());
@@ -124,8 +100,8 @@ Tensor LocalTerms::collective(int64_t rank) const {
         shape[split] /= static_cast<int64_t>(group.size());
         SmallVector<Tensor> parts;
         for (const Tensor &given : group)
-          parts.push_back(part(given, given.getType().clone(shape), split, axes, rank));
-        return joined(parts, resultType(), static_cast<int64_t>(swap.getConcat()));
+          parts.push_back(takePart(given, given.getType().clone(shape), split, index));
+        return joinParts(resultType(), swap.getConcat(), parts);
       })
       .Case([&](PpermuteOp permute) {
         const int64_t source = permute.getFrom()[index];

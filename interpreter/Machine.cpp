@@ -65,15 +65,13 @@ FailureOr<std::unique_ptr<Machine>> Machine::create(ModuleOp module,
   }
   if (failed(verifyPhase(module, phase)) || failed(checkSize(module, phase)))
     return failure();
-  switch (phase) {
-  case Phase::global:
-    return detail::createGlobalMachine(module, options);
-  case Phase::local:
-    return detail::createLocalMachine(module, options);
-  case Phase::scheduled:
-    return detail::createScheduledMachine(module, options);
-  }
-  llvm_unreachable("unknown phase");
+  std::unique_ptr<Machine> machine =
+      phase == Phase::global  ? detail::makeGlobalMachine(module, options)
+      : phase == Phase::local ? detail::makeLocalMachine(module, options)
+                              : detail::makeScheduledMachine(module, options);
+  if (failed(machine->compile()) || failed(machine->restart(options.seed)))
+    return failure();
+  return machine;
 }
 
 FailureOr<std::vector<Outputs>> Machine::runAhead(ArrayRef<StringRef> walks, const DataSet &data) {

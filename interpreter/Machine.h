@@ -91,6 +91,9 @@ public:
 protected:
   Machine(ModuleOp module, const MachineOptions &options) : module(module), options(options) {}
 
+  /// Compiles the module, once. Fails, emitting diagnostics, if an op has no semantics in the
+  /// phase.
+  virtual LogicalResult compile() = 0;
   /// Resets what runs change: steps, stored tensors, work in flight.
   virtual void clear() = 0;
   void addState(StringRef name);
@@ -106,9 +109,9 @@ private:
 };
 
 namespace detail {
-FailureOr<std::unique_ptr<Machine>> createGlobalMachine(ModuleOp, const MachineOptions &);
-FailureOr<std::unique_ptr<Machine>> createLocalMachine(ModuleOp, const MachineOptions &);
-FailureOr<std::unique_ptr<Machine>> createScheduledMachine(ModuleOp, const MachineOptions &);
+std::unique_ptr<Machine> makeGlobalMachine(ModuleOp, const MachineOptions &);
+std::unique_ptr<Machine> makeLocalMachine(ModuleOp, const MachineOptions &);
+std::unique_ptr<Machine> makeScheduledMachine(ModuleOp, const MachineOptions &);
 } // namespace detail
 
 /// The initial value of `param` for `seed`: the same numbers as a generated program draws.

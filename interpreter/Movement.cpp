@@ -19,9 +19,7 @@ static Kernel compileEmbedding(EmbeddingOp op) {
   RankedTensorType type = resultType(op);
   int64_t rows = op.getTable().getType().getDimSize(0), width = type.getShape().back();
   bool partial = op.getPartial();
-  return [=](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
-    out[0] = Tensor(type);
-    Element *to = out[0].mutableData();
+  return makeKernel(type, [=](ArrayRef<Tensor> in, Element *to) {
     for (int64_t position = 0; position < in[1].size(); ++position) {
       int64_t id = in[1].getInt(position);
       // An id without a row gives NaN, so that it cannot go unnoticed.
@@ -32,16 +30,14 @@ static Kernel compileEmbedding(EmbeddingOp op) {
         to[position * width + i] =
             known ? in[0].data()[id * width + i] : Tensor::poisonElement(true);
     }
-  };
+  });
 }
 
 static Kernel compileEmbeddingGrad(EmbeddingGradOp op, Numerics numerics) {
   RankedTensorType type = resultType(op);
   int64_t rows = type.getDimSize(0), width = type.getDimSize(1);
   Rounding round(type.getElementType(), numerics);
-  return [=](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
-    out[0] = Tensor(type);
-    Element *to = out[0].mutableData();
+  return makeKernel(type, [=](ArrayRef<Tensor> in, Element *to) {
     for (int64_t position = 0; position < in[0].size(); ++position) {
       int64_t id = in[0].getInt(position);
       if (id < 0 || id >= rows)
@@ -50,25 +46,9 @@ static Kernel compileEmbeddingGrad(EmbeddingGradOp op, Numerics numerics) {
         to[id * width + i].f =
             RoundingNoise::held(to[id * width + i].f + in[1].getFloat(position * width + i));
     }
-    for (int64_t i = 0; i < out[0].size(); ++i)
+    for (int64_t i = 0; i < rows * width; ++i)
       to[i].f = round(to[i].f);
-  };
-}
-
-/// Copies the common elements of two tensors that differ along `dim` only; element 0 of `from` is
-/// at `shift` of `to`.
-static void copyAlong(int64_t dim, int64_t shift, const Tensor &from, Tensor &to) {
-  ArrayRef<int64_t> shape = from.getType().getShape();
-  int64_t outer = 1, inner = 1, sizeFrom = shape[dim], sizeTo = to.getType().getDimSize(dim);
-  for (auto [index, size] : llvm::enumerate(shape))
-    if (static_cast<int64_t>(index) != dim)
-      (static_cast<int64_t>(index) < dim ? outer : inner) *= size;
-  Element *target = to.mutableData();
-  for (int64_t o = 0; o < outer; ++o)
-    for (int64_t i = 0; i < sizeFrom; ++i)
-      if (i + shift >= 0 && i + shift < sizeTo)
-        std::copy_n(from.data() + (o * sizeFrom + i) * inner, inner,
-                    target + (o * sizeTo + i + shift) * inner);
+  });
 }
 
 Kernel mlir::fsdp::interpreter::detail::compileMove(Operation *op, Numerics numerics) {
@@ -92,12 +72,7 @@ Kernel mlir::fsdp::interpreter::detail::compileMove(Operation *op, Numerics nume
       .Case([](ConcatOp op) -> Kernel {
         int64_t dim = op.getDim();
         return [=, type = resultType(op)](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
-          out[0] = Tensor(type);
-          int64_t at = 0;
-          for (const Tensor &input : in) {
-            copyAlong(dim, at, input, out[0]);
-            at += input.getType().getDimSize(dim);
-          }
+          out[0] = joinParts(type, dim, in);
         };
       })
       .Default([](Operation *) { return Kernel(); });

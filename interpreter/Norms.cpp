@@ -16,15 +16,6 @@ using namespace mlir::fsdp::interpreter;
 
 namespace {
 
-/// A tensor as rows of `width` elements.
-struct Rows {
-  int64_t count = 1, width;
-  explicit Rows(RankedTensorType type) : width(type.getShape().back()) {
-    for (int64_t size : type.getShape().drop_back())
-      count *= size;
-  }
-};
-
 /// Allocates the results of `types`.
 void allocate(ArrayRef<RankedTensorType> types, MutableArrayRef<Tensor> out) {
   for (auto [type, tensor] : llvm::zip_equal(types, out))
@@ -44,11 +35,10 @@ static Kernel compileSoftmax(SoftmaxOp op, Numerics numerics) {
   RankedTensorType type = op.getX().getType();
   Rows rows(type);
   Rounding round(type.getElementType(), numerics);
-  return [=](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
-    out[0] = Tensor(type);
+  return makeKernel(type, [=](ArrayRef<Tensor> in, Element *to) {
     for (int64_t row = 0; row < rows.count; ++row) {
       const Element *x = in[0].data() + row * rows.width;
-      Element *y = out[0].mutableData() + row * rows.width;
+      Element *y = to + row * rows.width;
       double largest = -std::numeric_limits<double>::infinity(), sum = 0;
       for (int64_t i = 0; i < rows.width; ++i)
         largest = std::max(largest, x[i].f);
@@ -57,7 +47,7 @@ static Kernel compileSoftmax(SoftmaxOp op, Numerics numerics) {
       for (int64_t i = 0; i < rows.width; ++i)
         y[i].f = round(held(std::exp(x[i].f - largest)) / sum);
     }
-  };
+  });
 }
 
 static Kernel compileLayerNorm(LayerNormOp op, Numerics numerics) {

@@ -1,17 +1,34 @@
 //===- Program.cpp - straight-line code that one rank runs ----------------===//
 
 #include "interpreter/Program.h"
+#include "interpreter/Rounding.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::interpreter;
 
+/// The numerics of the op `op` in the body of an nn.fused that is computed with `numerics`: 16-bit
+/// floats are held in f32, except a product, which is rounded as if it were stored.
+static Numerics numericsInside(Operation *op, Numerics numerics) {
+  return numerics == Numerics::typed && !isa<nn::EinsumOp>(op) ? Numerics::kernel : numerics;
+}
+
+/// Rounds the results of an nn.fused that is computed with `numerics`, as they are stored.
+static void roundStored(MutableArrayRef<Tensor> results, Numerics numerics) {
+  for (Tensor &result : results) {
+    Type type = result.getType().getElementType();
+    if (numerics != Numerics::typed || !result.isFloat() || type.getIntOrFloatBitWidth() != 16)
+      continue;
+    Element *to = result.mutableData();
+    for (int64_t i = 0; i < result.size(); ++i)
+      to[i].f = roundTo(to[i].f, type, numerics);
+  }
+}
+
 /// A fused kernel may mask padding, so its body depends on the rank.
 static FailureOr<RankKernel> compileFused(nn::FusedOp op, Numerics numerics) {
-  FailureOr<CompiledBlock> block =
-      CompiledBlock::compile(op.getBody().front(), [=](Operation *inner) {
-        return interpreter::detail::numericsInside(inner, numerics);
-      });
+  FailureOr<CompiledBlock> block = CompiledBlock::compile(
+      op.getBody().front(), [=](Operation *inner) { return numericsInside(inner, numerics); });
   if (failed(block))
     return failure();
   auto shared = std::make_shared<CompiledBlock>(std::move(*block));
@@ -24,7 +41,7 @@ static FailureOr<RankKernel> compileFused(nn::FusedOp op, Numerics numerics) {
         return failure();
     for (auto [result, number] : llvm::zip_equal(out, shared->yielded))
       result = values[number];
-    interpreter::detail::roundStored(out, numerics);
+    roundStored(out, numerics);
     return success();
   });
 }
@@ -39,11 +56,8 @@ static FailureOr<RankKernel> compileKernel(Operation *op, Numerics numerics) {
   FailureOr<Kernel> kernel = compile(op, numerics);
   if (failed(kernel))
     return failure();
-  return RankKernel(
-      [kernel = *kernel](RankContext &, ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
-        kernel(in, out);
-        return success();
-      });
+  return infallible([kernel = *kernel](RankContext &, ArrayRef<Tensor> in,
+                                       MutableArrayRef<Tensor> out) { kernel(in, out); });
 }
 
 /// Appends the ops of `block` to `result`, with each checkpoint replaced by its ops.
@@ -68,8 +82,12 @@ static LogicalResult append(Block &block, llvm::function_ref<Numerics(Operation 
         return failure();
       instruction.kernel = std::move(*kernel);
     }
-    for (Value operand : op.getOperands())
-      instruction.operands.push_back(numbers.lookup(operand));
+    for (Value operand : op.getOperands()) {
+      auto number = numbers.find(operand);
+      if (number == numbers.end())
+        return op.emitError("cannot be interpreted: an operand is defined outside of its block");
+      instruction.operands.push_back(number->second);
+    }
     for (Value value : op.getResults())
       numbers[value] = result.numValues++;
     result.instructions.push_back(std::move(instruction));
@@ -105,14 +123,6 @@ CompiledBlock::compile(Block &block, llvm::function_ref<Numerics(Operation *)> n
   return result;
 }
 
-SmallVector<Tensor, 4> CompiledBlock::operandsOf(const Instruction &instruction,
-                                                 ArrayRef<Tensor> values) {
-  SmallVector<Tensor, 4> operands;
-  for (unsigned operand : instruction.operands)
-    operands.push_back(values[operand]);
-  return operands;
-}
-
 void CompiledBlock::observe(const Instruction &instruction, const RankContext &context,
                             ArrayRef<Tensor> values) {
   for (unsigned i = 0; context.isObserved && i < instruction.numResults; ++i)
@@ -121,7 +131,9 @@ void CompiledBlock::observe(const Instruction &instruction, const RankContext &c
 
 LogicalResult CompiledBlock::run(const Instruction &instruction, RankContext &context,
                                  MutableArrayRef<Tensor> values) {
-  SmallVector<Tensor, 4> operands = operandsOf(instruction, values);
+  SmallVector<Tensor, 4> operands;
+  for (unsigned operand : instruction.operands)
+    operands.push_back(values[operand]);
   if (failed(instruction.kernel(context, operands,
                                 values.slice(instruction.firstResult, instruction.numResults))))
     return failure();

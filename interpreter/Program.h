@@ -33,6 +33,15 @@ struct RankContext {
 using RankKernel =
     std::function<LogicalResult(RankContext &, ArrayRef<Tensor>, MutableArrayRef<Tensor>)>;
 
+/// The kernel `fn`, which cannot fail.
+template <typename Fn> RankKernel infallible(Fn fn) {
+  return [fn = std::move(fn)](RankContext &context, ArrayRef<Tensor> in,
+                              MutableArrayRef<Tensor> out) mutable {
+    fn(context, in, out);
+    return success();
+  };
+}
+
 struct Instruction {
   Operation *op;
   RankKernel kernel; ///< null for a collective and for what is in local terms
@@ -61,8 +70,6 @@ struct CompiledBlock {
   /// Hands over the results of the instruction where they are observed.
   static void observe(const Instruction &instruction, const RankContext &context,
                       ArrayRef<Tensor> values);
-  /// Copies of the operands of the instruction.
-  static SmallVector<Tensor, 4> operandsOf(const Instruction &instruction, ArrayRef<Tensor> values);
 };
 
 /// The results of a collective for the operands of all ranks of a group, in the group's order.
@@ -71,10 +78,6 @@ void performCollective(Operation *op, ArrayRef<Tensor> operands, MutableArrayRef
 
 /// The sum or maximum of `operands`, one after the other.
 Tensor reduceInOrder(ArrayRef<Tensor> operands, ReduceKind kind, Numerics numerics);
-/// Copies between a whole tensor and the part of it that `index` holds along `dim`, by the indices
-/// of elements in both; elements without a counterpart in the other tensor do not change.
-void copyPart(RankedTensorType wholeType, RankedTensorType partType, int64_t dim, int64_t index,
-              llvm::function_ref<void(int64_t whole, int64_t part)> copy);
 
 /// Whether `op` is in the local terms of a manual region or at their boundary: the machine of the
 /// global phase runs it.
@@ -90,6 +93,9 @@ std::string signatureOf(Operation *op);
 namespace detail {
 /// The kernel of an op that depends on rank, step or stored tensors; null where it is not one.
 RankKernel compileRankOp(Operation *op, Numerics numerics);
+/// Logs operand 0 divided by operand 1 under `name` as f32, as differentiation makes it:
+/// operand 0 itself where operand 1 is 0.
+RankKernel compileQuotient(StringRef name, Numerics numerics);
 /// The kernel of an op of the global phase; null where it is not one.
 RankKernel compileGlobalOp(Operation *op, Numerics numerics);
 } // namespace detail

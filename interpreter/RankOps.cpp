@@ -15,21 +15,6 @@ using namespace mlir::fsdp::interpreter;
 using In = ArrayRef<Tensor>;
 using Out = MutableArrayRef<Tensor>;
 
-namespace {
-
-/// A tensor as outer x dim x inner elements.
-struct Extents {
-  int64_t outer = 1, size = 1, inner = 1;
-  Extents(Type type, int64_t dim) {
-    for (auto [i, extent] : llvm::enumerate(cast<RankedTensorType>(type).getShape()))
-      (static_cast<int64_t>(i) < dim    ? outer
-       : static_cast<int64_t>(i) == dim ? size
-                                        : inner) *= extent;
-  }
-};
-
-} // namespace
-
 static RankedTensorType tensorType(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 static Element fillElement(Type type, const APFloat &fill) {
@@ -42,29 +27,32 @@ static Element fillElement(Type type, const APFloat &fill) {
   return element;
 }
 
+/// Fills the elements from index `from` on along the dimension of `extents`.
+static void fillFrom(int64_t from, const Extents &extents, Element fill, Tensor &tensor) {
+  if (from == extents.size)
+    return;
+  Element *to = tensor.mutableData();
+  for (int64_t o = 0; o < extents.outer; ++o)
+    std::fill(to + (o * extents.size + from) * extents.inner,
+              to + (o + 1) * extents.size * extents.inner, fill);
+}
+
 static RankKernel compileMaskPadding(MaskPaddingOp op) {
-  Extents extents(op.getType(), op.getDim());
+  const Extents extents(tensorType(op.getResult()), op.getDim());
   int64_t whole = op.getSize();
   SmallVector<StringAttr> axes = getAxisNames(op.getOver());
   Element fill = fillElement(tensorType(op.getResult()).getElementType(), op.getFill());
-  return [=](RankContext &context, In in, Out out) {
+  return infallible([=](RankContext &context, In in, Out out) {
     out[0] = in[0];
     int64_t first = context.mesh.getIndexIn(context.rank, axes) * extents.size;
-    int64_t meaningful = std::clamp<int64_t>(whole - first, 0, extents.size);
-    if (meaningful == extents.size)
-      return success();
-    Element *to = out[0].mutableData();
-    for (int64_t o = 0; o < extents.outer; ++o)
-      std::fill(to + (o * extents.size + meaningful) * extents.inner,
-                to + (o + 1) * extents.size * extents.inner, fill);
-    return success();
-  };
+    fillFrom(std::clamp<int64_t>(whole - first, 0, extents.size), extents, fill, out[0]);
+  });
 }
 
 static RankKernel compileShardIndices(ShardIndicesOp op) {
   int64_t size = op.getSize(), part = op.getPartSize();
   SmallVector<StringAttr> axes = getAxisNames(op.getOver());
-  return [=](RankContext &context, In in, Out out) {
+  return infallible([=](RankContext &context, In in, Out out) {
     out[0] = in[0];
     int64_t first = context.mesh.getIndexIn(context.rank, axes) * part;
     Element *to = out[0].mutableData();
@@ -73,78 +61,57 @@ static RankKernel compileShardIndices(ShardIndicesOp op) {
       bool exists = index >= 0 && index < size, here = index >= first && index < first + part;
       to[i].i = !exists ? part : here ? index - first : -1;
     }
-    return success();
-  };
+  });
 }
 
 static RankKernel compileShardSize(ShardSizeOp op) {
   int64_t size = op.getSize(), part = op.getPartSize();
   SmallVector<StringAttr> axes = getAxisNames(op.getOver());
   RankedTensorType type = tensorType(op.getCount());
-  return [=](RankContext &context, In, Out out) {
+  return infallible([=](RankContext &context, In, Out out) {
     int64_t first = context.mesh.getIndexIn(context.rank, axes) * part;
     out[0] = Tensor::splat(type, std::clamp<int64_t>(size - first, 0, part));
-    return success();
-  };
+  });
 }
 
 static RankKernel compileShardOffset(ShardOffsetOp op) {
   int64_t part = op.getPartSize();
   SmallVector<StringAttr> axes = getAxisNames(op.getOver());
   RankedTensorType type = tensorType(op.getOffset());
-  return [=](RankContext &context, In, Out out) {
+  return infallible([=](RankContext &context, In, Out out) {
     out[0] = Tensor::splat(type, context.mesh.getIndexIn(context.rank, axes) * part);
-    return success();
-  };
+  });
 }
 
 static RankKernel compileMaskSamples(MaskSamplesOp op) {
-  Extents extents(op.getType(), op.getDim());
+  const Extents extents(tensorType(op.getResult()), op.getDim());
   int64_t rows = op.getRows(), samples = op.getShardOf().value_or(extents.size) / rows;
   SmallVector<StringAttr> axes;
   if (op.getOver())
     axes = getAxisNames(*op.getOver());
   Element fill = fillElement(tensorType(op.getResult()).getElementType(), op.getFill());
-  return [=](RankContext &context, In in, Out out) {
+  return infallible([=](RankContext &context, In in, Out out) {
     out[0] = in[0];
     int64_t first = context.mesh.getIndexIn(context.rank, axes) * extents.size;
     int64_t counting = std::clamp<int64_t>(in[1].getInt(0), 0, samples) * rows;
-    int64_t counted = std::clamp<int64_t>(counting - first, 0, extents.size);
-    Element *to = out[0].mutableData();
-    for (int64_t o = 0; o < extents.outer; ++o)
-      std::fill(to + (o * extents.size + counted) * extents.inner,
-                to + (o + 1) * extents.size * extents.inner, fill);
-    return success();
-  };
-}
-
-static RankKernel compileOutputSum(OutputSumOp op, Numerics numerics) {
-  std::string name = op.getName().str();
-  auto type = RankedTensorType::get({}, Float32Type::get(op.getContext()));
-  return [=](RankContext &context, In in, Out) {
-    const double weight = in[1].getFloat(0);
-    double quotient = in[0].getFloat(0) / (weight == 0 ? 1 : weight);
-    context.outputs[name] = Tensor::splat(type, roundTo(quotient, type.getElementType(), numerics));
-    return success();
-  };
+    fillFrom(std::clamp<int64_t>(counting - first, 0, extents.size), extents, fill, out[0]);
+  });
 }
 
 static RankKernel compileAllSlice(AllSliceOp op) {
-  Extents whole(op.getInput().getType(), op.getDim()), part(op.getType(), op.getDim());
+  const int64_t dim = op.getDim();
   SmallVector<StringAttr> axes = getAxisNames(op.getOver());
   RankedTensorType type = tensorType(op.getResult());
-  return [=](RankContext &context, In in, Out out) {
-    out[0] = Tensor(type);
-    int64_t first = context.mesh.getIndexIn(context.rank, axes) * part.size;
-    int64_t count = std::clamp<int64_t>(whole.size - first, 0, part.size);
-    Element *to = out[0].mutableData();
-    for (int64_t o = 0; o < whole.outer; ++o) {
-      const Element *from = in[0].data() + (o * whole.size + first) * whole.inner;
-      if (count)
-        std::copy(from, from + count * whole.inner, to + o * part.size * part.inner);
-    }
-    return success();
-  };
+  return infallible([=](RankContext &context, In in, Out out) {
+    out[0] = takePart(in[0], type, dim, context.mesh.getIndexIn(context.rank, axes));
+  });
+}
+
+/// Keeps the operand under `name` as `what`.
+static RankKernel compileStore(StringRef name, StringRef what) {
+  return infallible([key = std::pair(name.str(), what.str())](RankContext &context, In in, Out) {
+    context.kept[key] = in[0];
+  });
 }
 
 static RankKernel compileOptimizerStep(OptimizerStepOp op, Numerics numerics) {
@@ -153,32 +120,29 @@ static RankKernel compileOptimizerStep(OptimizerStepOp op, Numerics numerics) {
   OptimizerAttr optimizer = op.getOptimizer();
   base::ParameterGroups groups = optimizer.getGroups();
   bool deferred = op.getDeferred(); // the step state has counted the update
-  return [=](RankContext &context, In in, Out out) {
+  return infallible([=](RankContext &context, In in, Out out) {
     // parameter, gradient, states..., lr, scale, ok
     size_t numStates = in.size() - 5;
     out[0] = in[0];
     for (size_t i = 0; i < numStates; ++i)
       out[1 + i] = in[2 + i];
     if (!in[4 + numStates].getInt(0))
-      return success();
+      return;
     const std::vector<UpdateSetting> settings =
         layout->updateSettings(groups, context.mesh, context.rank);
     Update update{optimizer, in[2 + numStates].getFloat(0), in[3 + numStates].getFloat(0),
                   context.stepState.updates + (deferred ? 0 : 1), numerics};
     applyUpdate(update, out[0], in[1], out.drop_front(), [&](int64_t i) { return settings[i]; });
-    return success();
-  };
+  });
 }
 
 static RankKernel compileDropout(DropoutOp op, Numerics numerics) {
-  return [=](RankContext &context, In in, Out out) {
-    Draws draws(context.options->seed, DropoutOp(op).getName(), context.stepState.step + 1);
+  return infallible([=](RankContext &context, In in, Out out) mutable {
+    Draws draws(context.options->seed, op.getName(), context.stepState.step + 1);
     out[0] = drop(
-        op, numerics, draws, in[0],
-        DropoutOp(op).getMicrobatch().value_or(context.stepState.microbatch),
+        op, numerics, draws, in[0], op.getMicrobatch().value_or(context.stepState.microbatch),
         [&](ArrayRef<StringAttr> axes) { return context.mesh.getIndexIn(context.rank, axes); });
-    return success();
-  };
+  });
 }
 
 /// True if the step or segment of `op` reads the number of valid samples.
@@ -201,10 +165,10 @@ template <typename Op> static RankKernel compileSharedAttention(Op op, Numerics 
   std::vector<Kernel> ofRanks;
   for (size_t rank = 0; rank < op.getAt()->size(); ++rank)
     ofRanks.push_back(interpreter::detail::compileAttention(op, numerics, rank));
-  return [ofRanks, axes = getAxisNames(*op.getOver())](RankContext &context, In in, Out out) {
-    ofRanks[context.mesh.getIndexIn(context.rank, axes)](in, out);
-    return success();
-  };
+  return infallible(
+      [ofRanks, axes = getAxisNames(*op.getOver())](RankContext &context, In in, Out out) {
+        ofRanks[context.mesh.getIndexIn(context.rank, axes)](in, out);
+      });
 }
 
 RankKernel interpreter::detail::compileRankOp(Operation *op, Numerics numerics) {
@@ -226,28 +190,26 @@ RankKernel interpreter::detail::compileRankOp(Operation *op, Numerics numerics) 
           return success();
         };
       })
-      .Case([](OutputOp output) -> RankKernel {
-        return [=](RankContext &context, In in, Out) mutable {
+      .Case([](OutputOp output) {
+        return infallible([=](RankContext &context, In in, Out) mutable {
           context.outputs[output.getName().str()] = in[0];
-          return success();
-        };
+        });
       })
-      .Case([=](OutputSumOp output) { return compileOutputSum(output, numerics); })
-      .Case([](SampleCountOp samples) -> RankKernel {
+      .Case([=](OutputSumOp output) { return compileQuotient(output.getName(), numerics); })
+      .Case([](SampleCountOp samples) {
         RankedTensorType type = tensorType(samples.getCount());
         int64_t batch = samples.getBatch();
-        return [=](RankContext &context, In, Out out) {
+        return infallible([=](RankContext &context, In, Out out) {
           out[0] = Tensor::splat(type, std::min(batch, context.options->samples));
-          return success();
-        };
+        });
       })
-      .Case([](MicrobatchSamplesOp samples) -> RankKernel {
+      .Case([](MicrobatchSamplesOp samples) {
         RankedTensorType type = tensorType(samples.getCount());
         int64_t batch = samples.getBatch(), parts = samples.getMicrobatches();
         SmallVector<StringAttr> axes = getAxisNames(samples.getOver());
         bool counts = samples.getCounted();
         std::optional<uint64_t> number = samples.getMicrobatch();
-        return [=](RankContext &context, In, Out out) {
+        return infallible([=](RankContext &context, In, Out out) {
           int64_t rows = llvm::divideCeil(batch, context.mesh.getSize(axes));
           int64_t part = llvm::divideCeil(rows, parts);
           int64_t counted = counts ? std::min(batch, context.options->samples) : batch;
@@ -256,48 +218,35 @@ RankKernel interpreter::detail::compileRankOp(Operation *op, Numerics numerics) 
           int64_t left =
               ofRank - part * static_cast<int64_t>(number.value_or(context.stepState.microbatch));
           out[0] = Tensor::splat(type, std::clamp<int64_t>(left, 0, part));
-          return success();
-        };
+        });
       })
-      .Case([](NextMicrobatchOp next) -> RankKernel {
-        int64_t count = next.getMicrobatches();
-        return [=](RankContext &context, In, Out) {
+      .Case([](NextMicrobatchOp next) {
+        return infallible([count = next.getMicrobatches()](RankContext &context, In, Out) {
           context.stepState.microbatch = (context.stepState.microbatch + 1) % count;
-          return success();
-        };
+        });
       })
-      .Case([=](LearningRateOp rate) -> RankKernel {
+      .Case([=](LearningRateOp rate) {
         RankedTensorType type = tensorType(rate.getLr());
-        return [=](RankContext &context, In, Out out) mutable {
+        return infallible([=](RankContext &context, In, Out out) mutable {
           double lr = learningRate(rate.getOptimizer(), context.stepState, *context.options);
           out[0] = Tensor::splat(type, roundTo(lr, type.getElementType(), numerics));
-          return success();
-        };
+        });
       })
-      .Case([](AdvanceOp) -> RankKernel {
-        return [](RankContext &context, In in, Out) {
+      .Case([](AdvanceOp) {
+        return infallible([](RankContext &context, In in, Out) {
           StepState &state = context.stepState;
           bool ok = in[0].getInt(0);
           ++state.step;
           state.updates += ok;
           state.badSteps = ok ? 0 : state.badSteps + 1;
-          return success();
-        };
+        });
       })
-      .Case([](LoadOp load) -> RankKernel {
+      .Case([](LoadOp load) {
         std::pair<std::string, std::string> key(load.getStorage().str(), load.getWhat().str());
-        return [=](RankContext &context, In, Out out) {
-          out[0] = context.kept.at(key);
-          return success();
-        };
+        return infallible(
+            [=](RankContext &context, In, Out out) { out[0] = context.kept.at(key); });
       })
-      .Case([](StoreOp store) -> RankKernel {
-        std::pair<std::string, std::string> key(store.getStorage().str(), store.getWhat().str());
-        return [=](RankContext &context, In in, Out) {
-          context.kept[key] = in[0];
-          return success();
-        };
-      })
+      .Case([](StoreOp store) { return compileStore(store.getStorage(), store.getWhat()); })
       .Case([](CarryLoadOp load) -> RankKernel {
         std::pair<std::string, std::string> key(load.getCarried().str(), "carried");
         auto carried = load->getParentOfType<ModuleOp>().lookupSymbol<CarriedOp>(load.getCarried());
@@ -314,13 +263,7 @@ RankKernel interpreter::detail::compileRankOp(Operation *op, Numerics numerics) 
           return success();
         };
       })
-      .Case([](CarryStoreOp store) -> RankKernel {
-        std::pair<std::string, std::string> key(store.getCarried().str(), "carried");
-        return [=](RankContext &context, In in, Out) {
-          context.kept[key] = in[0];
-          return success();
-        };
-      })
+      .Case([](CarryStoreOp store) { return compileStore(store.getCarried(), "carried"); })
       .Case([](MaskPaddingOp mask) { return compileMaskPadding(mask); })
       .Case([](MaskSamplesOp mask) { return compileMaskSamples(mask); })
       .Case([](ShardIndicesOp indices) { return compileShardIndices(indices); })

@@ -1,6 +1,7 @@
 //===- RoundingNoise.cpp --------------------------------------------------===//
 
 #include "interpreter/RoundingNoise.h"
+#include "interpreter/Rounding.h"
 
 #include "llvm/ADT/bit.h"
 #include <cmath>
@@ -55,4 +56,13 @@ uint64_t RoundingNoise::draw(double value) const {
 double RoundingNoise::disturbed(double value, uint64_t bits) const {
   double share = static_cast<double>(bits >> 11) * 0x1p-52 - 1; // from -1 to 1
   return value + share * units * unitOf(value, 24);
+}
+
+double mlir::fsdp::interpreter::roundTo(double value, Type type, Numerics numerics) {
+  if (numerics == Numerics::exact)
+    return value;
+  bool wide = numerics == Numerics::kernel && type.getIntOrFloatBitWidth() == 16;
+  if (wide)
+    type = Float32Type::get(type.getContext());
+  return RoundingNoise::round(value, type);
 }

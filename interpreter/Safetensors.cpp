@@ -20,31 +20,27 @@ static llvm::Error fail(StringRef path, const Twine &message) {
                                  "'" + path + "': " + base::printable(message.str()));
 }
 
-static Type typeNamed(StringRef dtype, MLIRContext *context) {
+/// The element types of files, by their names there.
+static SmallVector<std::pair<StringRef, Type>> getTypes(MLIRContext *context) {
   Builder builder(context);
-  return llvm::StringSwitch<Type>(dtype)
-      .Case("F64", builder.getF64Type())
-      .Case("F32", builder.getF32Type())
-      .Case("F16", builder.getF16Type())
-      .Case("BF16", builder.getBF16Type())
-      .Case("I64", builder.getI64Type())
-      .Case("I32", builder.getI32Type())
-      .Case("BOOL", builder.getI1Type())
-      .Default(Type());
+  return {{"F64", builder.getF64Type()}, {"F32", builder.getF32Type()},
+          {"F16", builder.getF16Type()}, {"BF16", builder.getBF16Type()},
+          {"I64", builder.getI64Type()}, {"I32", builder.getI32Type()},
+          {"BOOL", builder.getI1Type()}};
 }
 
-static StringRef nameOf(Type type) {
-  if (type.isF64())
-    return "F64";
-  if (type.isF32())
-    return "F32";
-  if (type.isF16())
-    return "F16";
-  if (type.isBF16())
-    return "BF16";
-  if (type.isInteger(1))
-    return "BOOL";
-  return type.isInteger(32) ? "I32" : "I64";
+static Type typeNamed(StringRef dtype, MLIRContext *context) {
+  for (auto [name, type] : getTypes(context))
+    if (name == dtype)
+      return type;
+  return Type();
+}
+
+static StringRef nameOf(Type wanted) {
+  for (auto [name, type] : getTypes(wanted.getContext()))
+    if (type == wanted)
+      return name;
+  return "I64";
 }
 
 static int64_t bytesOf(Type type) { return std::max(1u, type.getIntOrFloatBitWidth() / 8); }

@@ -73,10 +73,9 @@ struct StreamState {
 
 class ScheduledMachine : public ShardedMachine {
 public:
-  ScheduledMachine(ModuleOp module, const MachineOptions &options)
-      : ShardedMachine(module, options) {}
+  using ShardedMachine::ShardedMachine;
 
-  LogicalResult compile();
+  LogicalResult compile() override;
   FailureOr<std::vector<Outputs>> runAhead(ArrayRef<StringRef> walks, const DataSet &data) override;
 
 protected:
@@ -158,7 +157,7 @@ LogicalResult ScheduledMachine::compile() {
       timelines.back().push_back(std::move(*timeline));
     }
   }
-  return restart(options.seed);
+  return success();
 }
 
 void ScheduledMachine::clear() {
@@ -580,10 +579,7 @@ LogicalResult ScheduledMachine::runUntil(llvm::function_ref<bool(const RankState
   return success();
 }
 
-FailureOr<std::unique_ptr<Machine>>
-interpreter::detail::createScheduledMachine(ModuleOp module, const MachineOptions &options) {
-  auto machine = std::make_unique<ScheduledMachine>(module, options);
-  if (failed(machine->compile()))
-    return failure();
-  return std::unique_ptr<Machine>(std::move(machine));
+std::unique_ptr<Machine> interpreter::detail::makeScheduledMachine(ModuleOp module,
+                                                                   const MachineOptions &options) {
+  return std::make_unique<ScheduledMachine>(module, options);
 }

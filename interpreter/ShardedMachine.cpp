@@ -106,16 +106,6 @@ static StringRef findKept(const StorageLayout &storage, StringRef what) {
   return op.getKeptType(what) ? what : StringRef();
 }
 
-/// Calls `fn(element of the rank's tensor, element of the member)` for each element of `member`
-/// that `rank` has in its shard, or in the copy if `what` is the copy.
-static void forEachKept(const StorageLayout &storage, const StorageLayout::Member &member,
-                        MeshAttr mesh, int64_t rank, StringRef what, StorageLayout::Visit fn,
-                        StorageLayout::VisitPadding padding = nullptr) {
-  if (what != StorageOp::copy)
-    return storage.forEach(member, mesh, rank, fn, padding);
-  storage.forEachOfCopy(member, mesh, rank, fn, padding);
-}
-
 FailureOr<Tensor> ShardedMachine::get(StringRef parameter, StringRef what) {
   auto found = find(parameter);
   if (failed(found) || failed(performDeferred()) || failed(finish()))
@@ -138,7 +128,7 @@ FailureOr<Tensor> ShardedMachine::get(StringRef parameter, StringRef what) {
                                << "': no buffer holds its storage '"
                                << StorageOp(storage->getOp()).getSymName()
                                << "', or it was overwritten";
-    forEachKept(*storage, *member, mesh, rank, kept, [&](int64_t local, int64_t global) {
+    storage->forEach(*member, mesh, rank, kept, [&](int64_t local, int64_t global) {
       Element value = part.data()[local];
       bool same = value.f == to[global].f || (value.f != value.f && to[global].f != to[global].f);
       if (writer[global] >= 0 && !same && !conflict)
@@ -179,17 +169,17 @@ LogicalResult ShardedMachine::set(StringRef parameter, StringRef what, const Ten
         // Compute reads the padding in a member, but no bytes after the last member.
         Element *padding = part.mutableData();
         for (const StorageLayout::Member &other : storage->getMembers())
-          forEachKept(
-              *storage, other, mesh, rank, place, [](int64_t, int64_t) {},
+          storage->forEach(
+              other, mesh, rank, place, [](int64_t, int64_t) {},
               [&](int64_t local) { padding[local] = Element(); });
       }
       Element *to = part.mutableData();
-      forEachKept(*storage, *member, mesh, rank, place,
-                  [&, from = value.data()](int64_t local, int64_t global) {
-                    to[local] = from[global];
-                    if (place == StorageOp::copy)
-                      to[local].f = roundTo(to[local].f, element, options.numerics);
-                  });
+      storage->forEach(*member, mesh, rank, place,
+                       [&, from = value.data()](int64_t local, int64_t global) {
+                         to[local] = from[global];
+                         if (place == StorageOp::copy)
+                           to[local].f = roundTo(to[local].f, element, options.numerics);
+                       });
       setShard(rank, name, place, part);
     }
   }

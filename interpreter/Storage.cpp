@@ -38,18 +38,8 @@ static std::optional<int64_t> findElement(ParamOp param, MeshAttr mesh, int64_t 
   return result;
 }
 
-void StorageLayout::forEachOfCopy(const Member &member, MeshAttr mesh, int64_t rank, Visit fn,
-                                  VisitPadding padding) const {
-  ParamOp param = member.param;
-  for (int64_t i = 0, size = param.getComputeType().getNumElements(); i < size; ++i)
-    if (std::optional<int64_t> element = findElement(param, mesh, rank, i))
-      fn(member.offset + i, *element);
-    else if (padding)
-      padding(member.offset + i);
-}
-
-void StorageLayout::forEach(const Member &member, MeshAttr mesh, int64_t rank, Visit fn,
-                            VisitPadding padding) const {
+void StorageLayout::forEach(const Member &member, MeshAttr mesh, int64_t rank, StringRef what,
+                            Visit fn, VisitPadding padding) const {
   StorageOp storage = this->storage;
   ParamOp param = member.param;
   const int64_t index = mesh.getIndexIn(rank, axes);
@@ -60,6 +50,11 @@ void StorageLayout::forEach(const Member &member, MeshAttr mesh, int64_t rank, V
       padding(inShard);
   };
   RankedTensorType stored = param.getComputeType();
+  if (what == StorageOp::copy) {
+    for (int64_t i = 0; i < stored.getNumElements(); ++i)
+      visit(member.offset + i, i);
+    return;
+  }
   if (storage.getKind() != StorageKind::dimension) {
     // Flat: this rank holds elements [first, first + shard) of the unsplit storage.
     int64_t shard = shardType.getNumElements();
@@ -70,15 +65,12 @@ void StorageLayout::forEach(const Member &member, MeshAttr mesh, int64_t rank, V
       visit(i - first, i - member.offset);
     return;
   }
-  ArrayRef<int64_t> whole = stored.getShape(), part = shardType.getShape();
-  int64_t dim = storage.getDim(), inner = 1, outer = 1;
-  for (int64_t i = 0; i < static_cast<int64_t>(whole.size()); ++i)
-    (i < dim ? outer : inner) *= i == dim ? 1 : whole[i];
-  for (int64_t o = 0; o < outer; ++o)
-    for (int64_t i = 0; i < part[dim] && index * part[dim] + i < whole[dim]; ++i)
-      for (int64_t k = 0; k < inner; ++k)
-        visit((o * part[dim] + i) * inner + k,
-              (o * whole[dim] + index * part[dim] + i) * inner + k);
+  const Extents whole(stored, storage.getDim()), part(shardType, storage.getDim());
+  const int64_t first = index * part.size;
+  for (int64_t o = 0; o < whole.outer; ++o)
+    for (int64_t i = 0; i < part.size && first + i < whole.size; ++i)
+      for (int64_t k = 0; k < whole.inner; ++k)
+        visit((o * part.size + i) * part.inner + k, (o * whole.size + first + i) * whole.inner + k);
 }
 
 std::vector<UpdateSetting> StorageLayout::updateSettings(const base::ParameterGroups &groups,
@@ -86,7 +78,8 @@ std::vector<UpdateSetting> StorageLayout::updateSettings(const base::ParameterGr
   std::vector<UpdateSetting> result(shardType.getNumElements());
   for (const Member &member : members) {
     const UpdateSetting setting = UpdateSetting::of(member.param, groups);
-    forEach(member, mesh, rank, [&](int64_t shard, int64_t) { result[shard] = setting; });
+    forEach(member, mesh, rank, StorageOp::parameter,
+            [&](int64_t shard, int64_t) { result[shard] = setting; });
   }
   return result;
 }

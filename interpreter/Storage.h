@@ -26,14 +26,12 @@ public:
 
   using Visit = llvm::function_ref<void(int64_t, int64_t)>;
   using VisitPadding = llvm::function_ref<void(int64_t)>;
-  /// Calls `fn(element of the shard, element of the member)` for each element of `member` that
-  /// `rank` of `mesh` holds, and `padding(element of the shard)` for its part of the padding in the
-  /// member.
-  void forEach(const Member &member, MeshAttr mesh, int64_t rank, Visit fn,
+  /// Calls `fn(element of the rank's tensor, element of the member)` for each element of `member`
+  /// that `rank` of `mesh` holds, and `padding(element of the rank's tensor)` for its part of the
+  /// padding in the member. The tensor is the rank's shard or, if `what` is StorageOp::copy, the
+  /// copy of everything that the rank computes with.
+  void forEach(const Member &member, MeshAttr mesh, int64_t rank, StringRef what, Visit fn,
                VisitPadding padding = nullptr) const;
-  /// The same for the copy of everything that the rank computes with.
-  void forEachOfCopy(const Member &member, MeshAttr mesh, int64_t rank, Visit fn,
-                     VisitPadding padding = nullptr) const;
 
   /// For each element of the shard of `rank`, how it is updated; padding does not decay.
   std::vector<UpdateSetting> updateSettings(const base::ParameterGroups &groups, MeshAttr mesh,

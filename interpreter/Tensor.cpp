@@ -1,6 +1,7 @@
 //===- Tensor.cpp - a dense tensor of doubles or integers -----------------===//
 
 #include "interpreter/Tensor.h"
+#include "dialect/nn/KernelCall.h"
 
 #include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/bit.h"
@@ -9,6 +10,7 @@
 #include <limits>
 
 using namespace mlir;
+using namespace mlir::fsdp;
 using namespace mlir::fsdp::interpreter;
 
 Tensor::Tensor(RankedTensorType type)
@@ -113,6 +115,41 @@ bool Tensor::equals(const Tensor &other) const {
       return false;
   }
   return true;
+}
+
+Extents::Extents(RankedTensorType type, int64_t dim)
+    : outer(nn::elementsOf(type.getShape().take_front(dim))), size(type.getDimSize(dim)),
+      inner(nn::elementsOf(type.getShape().drop_front(dim + 1))) {}
+
+Rows::Rows(RankedTensorType type)
+    : count(nn::elementsOf(type.getShape().drop_back())), width(type.getShape().back()) {}
+
+void interpreter::copyAlong(int64_t dim, int64_t shift, const Tensor &from, Tensor &to) {
+  const Extents source(from.getType(), dim), target(to.getType(), dim);
+  const int64_t begin = std::max<int64_t>(0, -shift);
+  const int64_t end = std::min(source.size, target.size - shift);
+  Element *elements = to.mutableData();
+  for (int64_t o = 0; o < source.outer && begin < end; ++o)
+    std::copy_n(from.data() + (o * source.size + begin) * source.inner,
+                (end - begin) * source.inner,
+                elements + (o * target.size + begin + shift) * source.inner);
+}
+
+Tensor interpreter::joinParts(RankedTensorType type, int64_t dim, ArrayRef<Tensor> parts) {
+  Tensor whole(type);
+  int64_t at = 0;
+  for (const Tensor &part : parts) {
+    copyAlong(dim, at, part, whole);
+    at += part.getType().getDimSize(dim);
+  }
+  return whole;
+}
+
+Tensor interpreter::takePart(const Tensor &whole, RankedTensorType type, int64_t dim,
+                             int64_t index) {
+  Tensor part(type);
+  copyAlong(dim, -index * type.getDimSize(dim), whole, part);
+  return part;
 }
 
 double mlir::fsdp::interpreter::roundTo(double value, Type type) {

@@ -59,6 +59,29 @@ private:
   std::shared_ptr<std::vector<Element>> elements;
 };
 
+/// A shape around one dimension: outer x size x inner elements.
+struct Extents {
+  int64_t outer, size, inner;
+
+  Extents(RankedTensorType type, int64_t dim);
+};
+
+/// A tensor whose rows are its last dimension.
+struct Rows {
+  int64_t count, width;
+
+  explicit Rows(RankedTensorType type);
+};
+
+/// Copies the elements that `from` and `to`, which differ along `dim` only, have in common: index 0
+/// of `from` along it is index `shift` of `to`.
+void copyAlong(int64_t dim, int64_t shift, const Tensor &from, Tensor &to);
+/// `parts` one behind the other along `dim`, as a tensor of `type`: what it has beyond them is
+/// zero.
+Tensor joinParts(RankedTensorType type, int64_t dim, ArrayRef<Tensor> parts);
+/// Part number `index` of `whole` along `dim`, all parts having `type`: zero beyond `whole`.
+Tensor takePart(const Tensor &whole, RankedTensorType type, int64_t dim, int64_t index);
+
 /// `value` rounded to the float type `type` (nearest, ties to even).
 double roundTo(double value, Type type);
 

@@ -489,16 +489,13 @@ def JoinAllReducesPass : Pass<"fsdp-join-all-reduces", "::mlir::fsdp::ProgramOp"
 def JoinKernelsPass : Pass<"fsdp-join-kernels", "::mlir::fsdp::ProgramOp"> {
   let summary = "Join ops whose kernels can be one launch";
   let description = [{
-    After this pass the gradient of a norm (`nn.layer_norm_grad`, `nn.rms_norm_grad`) adds the cotangent that reaches the operand of the norm past it,
-    the gradient of a residual connection, if nothing else takes its own result and that cotangent is used elsewhere too. It also adds up the
-    rows of the result, which is the gradient of a bias before the norm, where that bias is in the unit of the norm or its gradient is not reduced over ranks: else two units would have
-    gradients that are not reduced yet, while `fsdp-schedule` keeps their number within `prefetch`.
+    After this pass the gradient of a norm (`nn.layer_norm_grad`, `nn.rms_norm_grad`) adds the cotangent that reaches the operand of the norm past it, the gradient of a residual connection, if nothing else takes its own result and that cotangent is used elsewhere too. It also adds up the rows of the result, which is the gradient of a bias before the norm, where that bias is in the unit of the norm or its gradient is not reduced over ranks: else two units would have gradients that are not reduced yet, while `fsdp-schedule` keeps their number within `prefetch`.
 
-    Sums of squares (`fsdp.square_sum`) whose results are added become one, of 24 shards at most; those of the shards that are reduced last remain apart,
-    as the others do not wait for that reduction.
+    Sums of squares (`fsdp.square_sum`) whose results are added become one, of 24 shards at most; those of the shards that are reduced last remain apart, as the others do not wait for that reduction.
 
-    In f32 each number of a gradient with a residual is the same; in 16-bit types it is rounded once instead of twice. Sums over rows are added as by the norm's own sums, of numbers that are not rounded: they differ in
-    their last digits from those of `nn.reduce`, in f32 too. The squares are added in double.
+    A loss of rows of logits (`nn.cross_entropy`, and `nn.partial_cross_entropy` where no other rank has classes) computes the cotangent of the logits too, so that the logits are read once. The cotangent of the loss must not depend on the loss: what computes it, from constants and counts of samples for example, is moved before the loss, if it is pure, waits for no other rank and has at most one number for each row. Other reads of the logits must come before the loss, as the gradient may take their place.
+
+    In f32 each number of a gradient with a residual is the same; in 16-bit types it is rounded once instead of twice. Sums over rows are added as by the norm's own sums, of numbers that are not rounded: they differ in their last digits from those of `nn.reduce`, in f32 too. The squares are added in double. Each number of a loss and its gradient is the same.
 
     Example: `fsdp-opt --fsdp-partition --fsdp-join-kernels --fsdp-fuse global.mlir`
   }];

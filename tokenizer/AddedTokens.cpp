@@ -75,7 +75,6 @@ void TokenFinder::add(const AddedToken &token) {
   }
   if (!nodes[node])
     nodes[node] = &token;
-  tokens.push_back(&token);
 }
 
 const AddedToken *TokenFinder::longestAt(std::string_view text, std::size_t at,
@@ -101,7 +100,7 @@ void TokenFinder::split(std::string_view text, const Visit &visit) const {
   if (text.empty())
     return;
   std::size_t done = 0, at = 0;
-  while (!tokens.empty() && at < text.size()) {
+  while (nodes.size() > 1 && at < text.size()) {
     std::size_t begin = at, end = at;
     while (begin < text.size() && !isFirstByte[static_cast<unsigned char>(text[begin])])
       ++begin;

@@ -33,7 +33,6 @@ class TokenFinder {
 public:
   TokenFinder() : isFirstByte{} {}
 
-  bool isEmpty() const { return tokens.empty(); }
   /// An empty token is never found.
   void add(const AddedToken &token);
 
@@ -48,7 +47,6 @@ private:
   std::array<bool, 256> isFirstByte;
   std::vector<const AddedToken *> nodes{nullptr}; ///< the token that ends there
   NumberTable<std::uint32_t> children;            ///< by node << 8 | byte
-  std::vector<const AddedToken *> tokens;
 };
 
 /// The tokens that a file adds to its model's vocabulary. They are found first: those that are not

@@ -2,7 +2,6 @@
 
 #include "tokenizer/Decoder.h"
 
-#include "base/Utf8.h"
 #include "tokenizer/ByteCharacters.h"
 #include "tokenizer/Normalizer.h"
 
@@ -31,15 +30,6 @@ std::size_t strip(std::string &text, std::string_view content, std::size_t count
   return done;
 }
 
-/// One character of the entry `name`.
-std::string readCharacter(const Entry &entry, const std::string &name) {
-  const Entry value = entry.at(name);
-  std::string text = value.text();
-  if (text.empty() || base::characterAt(text, 0).bytes != text.size())
-    value.mismatch("one character");
-  return text;
-}
-
 } // namespace
 
 Decoder::Decoder(const Entry &entry) : blanks(false) { add(entry); }
@@ -55,7 +45,7 @@ void Decoder::add(const Entry &entry) {
     if (const Entry stop = entry.at("stop"); stop.integer(UINT32_MAX) != 0)
       stop.mismatch("0; a text is written as its tokens come, and keeps its end");
     Step step{fused ? Step::StripAll : Step::Strip, std::nullopt};
-    step.content = readCharacter(entry, "content");
+    step.content = entry.at("content").character();
     step.count = entry.at("start").integer(UINT32_MAX);
     steps.push_back(std::move(step));
     return;
@@ -83,7 +73,7 @@ void Decoder::add(const Entry &entry) {
 }
 
 void Decoder::addMetaspace(const Entry &entry) {
-  Step step{Step::Metaspace, std::nullopt, readCharacter(entry, "replacement")};
+  Step step{Step::Metaspace, std::nullopt, entry.at("replacement").character()};
   step.pattern = Regex::literal(step.content);
   const std::optional<Entry> scheme = entry.find("prepend_scheme");
   step.dropsFirst = scheme ? scheme->text() != "never" : entry.flag("add_prefix_space", true);

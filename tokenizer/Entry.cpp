@@ -4,6 +4,7 @@
 
 #include "base/Error.h"
 #include "base/JsonEntries.h"
+#include "base/Utf8.h"
 
 namespace tokenizer {
 
@@ -50,17 +51,16 @@ std::vector<Entry> Entry::list() const {
   return entries;
 }
 
-std::vector<std::pair<std::string, Entry>> Entry::members() const {
-  require(value->is_object(), "an object");
-  std::vector<std::pair<std::string, Entry>> entries;
-  for (const auto &[name, each] : value->items())
-    entries.emplace_back(name, inner(name, each));
-  return entries;
-}
-
 std::string Entry::text() const {
   require(value->is_string(), "a text");
   return value->get<std::string>();
+}
+
+std::string Entry::character() const {
+  std::string text = this->text();
+  if (text.empty() || base::characterAt(text, 0).bytes != text.size())
+    mismatch("one character");
+  return text;
 }
 
 bool Entry::boolean() const {

@@ -32,11 +32,12 @@ public:
   Entry at(const std::string &name) const;
   /// The same; nothing if it is missing or null.
   std::optional<Entry> find(const std::string &name) const;
-  /// The entries of an array, and of an object as names and values.
+  /// The entries of an array.
   std::vector<Entry> list() const;
-  std::vector<std::pair<std::string, Entry>> members() const;
 
   std::string text() const;
+  /// A text of one character.
+  std::string character() const;
   bool boolean() const;
   std::uint32_t integer(std::uint32_t most) const;
 

@@ -2,7 +2,6 @@
 
 #include "tokenizer/PreTokenizer.h"
 
-#include "base/Utf8.h"
 #include "tokenizer/Normalizer.h"
 
 #include <algorithm>
@@ -83,11 +82,7 @@ void PreTokenizer::addByteLevel(const Entry &entry) {
 
 void PreTokenizer::addMetaspace(const Entry &entry) {
   Step step{Step::Metaspace, std::nullopt};
-  const Entry replacement = entry.at("replacement");
-  step.replacement = replacement.text();
-  if (step.replacement.empty() ||
-      base::characterAt(step.replacement, 0).bytes != step.replacement.size())
-    replacement.mismatch("one character");
+  step.replacement = entry.at("replacement").character();
   step.splits = entry.flag("split", true);
   // Older files have add_prefix_space instead of the scheme.
   step.prepend =

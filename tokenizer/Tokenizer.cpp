@@ -12,7 +12,6 @@
 #include "tokenizer/Entry.h"
 #include "tokenizer/Normalizer.h"
 #include "tokenizer/PreTokenizer.h"
-#include "tokenizer/SpecialTokens.h"
 
 #include <algorithm>
 #include <sys/stat.h>
@@ -31,6 +30,54 @@ template <typename Part> Part readPart(const Entry &root, const char *name) {
 }
 
 } // namespace
+
+/// The ids that the post-processor of a file adds before and after those of a text:
+/// TemplateProcessing, ByteLevel (which changes offsets only), and sequences of these.
+class SpecialTokens {
+public:
+  SpecialTokens() = default;
+  /// Error: a type that is not supported, or a wrong template.
+  explicit SpecialTokens(const Entry &entry) { add(entry); }
+
+  std::vector<TokenId> before, behind;
+
+private:
+  void add(const Entry &entry);
+  void addTemplate(const Entry &entry);
+};
+
+void SpecialTokens::add(const Entry &entry) {
+  const std::string type = entry.type();
+  if (type == "Sequence") {
+    for (const Entry &each : entry.at("processors").list())
+      add(each);
+  } else if (type == "TemplateProcessing") {
+    addTemplate(entry);
+  } else if (type != "ByteLevel") {
+    entry.refuseType("TemplateProcessing, ByteLevel and Sequence");
+  }
+}
+
+void SpecialTokens::addTemplate(const Entry &entry) {
+  const Entry pieces = entry.at("single");
+  std::vector<TokenId> first, last;
+  std::size_t texts = 0;
+  for (const Entry &piece : pieces.list()) {
+    if (piece.find("Sequence")) {
+      ++texts;
+      continue;
+    }
+    const std::string name = piece.at("SpecialToken").at("id").text();
+    for (const Entry &id : entry.at("special_tokens").at(name).at("ids").list())
+      (texts == 0 ? first : last).push_back(id.integer(kMaxTokenId));
+  }
+  if (texts != 1)
+    pieces.mismatch("the text once",
+                    "a template with the text " + std::to_string(texts) + " times");
+  // A later template encloses the result of an earlier one.
+  before.insert(before.begin(), first.begin(), first.end());
+  behind.insert(behind.end(), last.begin(), last.end());
+}
 
 struct Tokenizer::Parts {
   Normalizer normalizer;
@@ -59,9 +106,11 @@ struct Tokenizer::Parts {
       tokenAt(id) = {text, text, false};
     for (const AddedToken &token : added.list())
       tokenAt(token.id) = {token.content, token.written, token.special};
-    for (const TokenId id : special.all())
-      if (id >= tokens.size() || !tokens[id].text.data())
-        root.at("post_processor").mismatch("ids of tokens of the file", "id " + std::to_string(id));
+    for (const std::vector<TokenId> *ids : {&special.before, &special.behind})
+      for (const TokenId id : *ids)
+        if (id >= tokens.size() || !tokens[id].text.data())
+          root.at("post_processor")
+              .mismatch("ids of tokens of the file", "id " + std::to_string(id));
   }
 
   Token &tokenAt(TokenId id) {

@@ -3,8 +3,9 @@
 #ifndef TOKENIZER_WORDCACHE_H
 #define TOKENIZER_WORDCACHE_H
 
+#include "tokenizer/NumberTable.h"
+
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,8 +19,6 @@ public:
   static constexpr std::size_t kMaxWordBytes = 128;
   static constexpr std::size_t kMaxWords = 1 << 18;
 
-  WordCache();
-
   /// Appends the ids of `word`; false if it is not in the cache.
   bool take(std::string_view word, std::vector<std::uint32_t> &ids) const;
   /// Adds a word that `take` has not found, unless it is longer than kMaxWordBytes.
@@ -27,16 +26,11 @@ public:
 
 private:
   struct Slot {
-    std::uint64_t hash = 0; ///< 0: free
     std::uint32_t text = 0, ids = 0;
     std::uint16_t textBytes = 0, count = 0;
   };
-  static std::uint64_t hashOf(std::string_view word);
-  void clear();
-  void grow();
 
-  std::vector<Slot> slots;
-  std::size_t words = 0;
+  NumberTable<Slot> slots{512};
   std::string texts;
   std::vector<std::uint32_t> allIds;
 };

@@ -17,25 +17,11 @@ static constexpr AxisRole roles[] = {
     {"expert", false, false, true},
 };
 
-const AxisRole *mlir::fsdp::findAxisRole(StringRef axis) {
+const AxisRole &mlir::fsdp::getAxisRole(StringRef axis) {
+  static constexpr AxisRole none;
   const auto *role =
       llvm::find_if(roles, [&](const AxisRole &role) { return role.name == axisOf(axis); });
-  return role == std::end(roles) ? nullptr : role;
-}
-
-bool mlir::fsdp::splitsSequence(StringRef axis) {
-  const AxisRole *role = findAxisRole(axis);
-  return role && role->splitsSequence;
-}
-
-bool mlir::fsdp::splitsLayers(StringRef axis) {
-  const AxisRole *role = findAxisRole(axis);
-  return role && role->splitsLayers;
-}
-
-bool mlir::fsdp::carriesRoles(StringRef axis) {
-  const AxisRole *role = findAxisRole(axis);
-  return role && role->carriesRoles;
+  return role == std::end(roles) ? none : *role;
 }
 
 StringRef mlir::fsdp::getLayerAxis() {

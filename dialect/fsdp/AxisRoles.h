@@ -14,12 +14,12 @@ namespace mlir::fsdp {
 struct AxisRole {
   StringRef name;
   /// Ranks along it have different samples.
-  bool splitsBatch;
+  bool splitsBatch = false;
   /// Strategies store parameters, gradients and optimizer states over it.
-  bool storesParameters;
+  bool storesParameters = false;
   /// Ranks along it have different parts of the computation of the same samples (of its tensors,
   /// sequences, layers or experts): it is not for lists of batch axes.
-  bool splitsCompute;
+  bool splitsCompute = false;
   /// Of these: parts of the positions of a sequence.
   bool splitsSequence = false;
   /// Of these: parts of the tensors of a layer, as heads and hidden units.
@@ -28,14 +28,10 @@ struct AxisRole {
   bool carriesRoles = false;
 };
 
-/// The role of `axis`, the name of an axis or of a part of one; null for an axis without one.
-const AxisRole *findAxisRole(StringRef axis);
-/// True if the ranks along `axis`, or a part of one, have parts of sequences.
-bool splitsSequence(StringRef axis);
-/// True if the ranks along `axis`, or a part of one, have parts of the tensors of each layer.
-bool splitsLayers(StringRef axis);
-/// True if the ranks along `axis`, or a part of one, run different programs.
-bool carriesRoles(StringRef axis);
+/// The role of `axis`, the name of an axis or of a part of one: of an axis without one, a row
+/// without properties.
+const AxisRole &getAxisRole(StringRef axis);
+
 /// The axis that splits the tensors of layers.
 StringRef getLayerAxis();
 /// The axis over which strategies store; a module without a mesh is for one rank of it.

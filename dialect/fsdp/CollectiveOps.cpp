@@ -37,10 +37,7 @@ LogicalResult mlir::fsdp::detail::verifyCollective(Operation *op) {
   return verifyAxes(op, axes, "runs over");
 }
 
-static int64_t bytesOf(Value value) {
-  return BufferType::get(value.getContext(), cast<RankedTensorType>(value.getType()))
-      .getSizeInBytes();
-}
+static int64_t bytesOf(Value value) { return nn::bytesOf(value.getType()); }
 
 int64_t mlir::fsdp::detail::getGroupSize(Operation *op) {
   return getMesh(op).getSize(cast<CollectiveOpInterface>(op).getAxes());

@@ -78,30 +78,7 @@ LogicalResult BufferType::verify(function_ref<InFlightDiagnostic()> emitError,
                      << ", expected a statically shaped tensor of numbers of at most 2^48 bytes";
 }
 
-int64_t BufferType::getSizeInBytes() const {
-  RankedTensorType tensor = getTensor();
-  unsigned bits = tensor.getElementTypeBitWidth();
-  return tensor.getNumElements() * static_cast<int64_t>(bits == 1 ? 1 : bits / 8);
-}
-
-StringRef mlir::fsdp::stringifyPhase(Phase phase) {
-  switch (phase) {
-  case Phase::global:
-    return "global";
-  case Phase::local:
-    return "local";
-  case Phase::scheduled:
-    return "scheduled";
-  }
-  llvm_unreachable("unknown phase");
-}
-
-std::optional<Phase> mlir::fsdp::symbolizePhase(StringRef name) {
-  for (Phase phase : {Phase::global, Phase::local, Phase::scheduled})
-    if (stringifyPhase(phase) == name)
-      return phase;
-  return std::nullopt;
-}
+int64_t BufferType::getSizeInBytes() const { return nn::bytesOf(getTensor()); }
 
 Phase mlir::fsdp::getPhase(ModuleOp module) {
   auto name = module->getAttrOfType<StringAttr>(FSDPDialect::phaseAttrName);

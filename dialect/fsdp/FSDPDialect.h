@@ -13,12 +13,10 @@
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
+#include "dialect/fsdp/FSDPEnums.h.inc"
+
 namespace mlir::fsdp {
 
-/// The phases a module goes through; see FSDPDialect.td.
-enum class Phase { global, local, scheduled };
-StringRef stringifyPhase(Phase phase);
-std::optional<Phase> symbolizePhase(StringRef name);
 /// The phase of `module` (attribute `fsdp.phase`), global when absent.
 Phase getPhase(ModuleOp module);
 void setPhase(ModuleOp module, Phase phase);
@@ -108,7 +106,6 @@ LogicalResult verifyStorage(SymbolTableCollection &symbols, Operation *op, FlatS
 } // namespace mlir::fsdp
 
 #include "dialect/fsdp/FSDPDialect.h.inc"
-#include "dialect/fsdp/FSDPEnums.h.inc"
 #define GET_ATTRDEF_CLASSES
 #include "dialect/fsdp/FSDPAttrs.h.inc"
 #define GET_TYPEDEF_CLASSES

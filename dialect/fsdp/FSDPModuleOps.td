@@ -87,6 +87,12 @@ def FSDP_ParamOp : FSDP_Op<"param", [Symbol, HasParent<"::mlir::ModuleOp">]> {
   }];
 }
 
+def FSDP_Phase : I32EnumAttr<"Phase", "the phases a module goes through", [
+    I32EnumAttrCase<"global", 0>, I32EnumAttrCase<"local", 1>, I32EnumAttrCase<"scheduled", 2>]> {
+  let cppNamespace = "::mlir::fsdp";
+  let genSpecializedAttr = 0;
+}
+
 def FSDP_StepKind : I32EnumAttr<"StepKind", "what a step is for", [
     I32EnumAttrCase<"train", 0>, I32EnumAttrCase<"evaluate", 1>, I32EnumAttrCase<"prefill", 2>,
     I32EnumAttrCase<"decode", 3>]> {

@@ -178,10 +178,7 @@ static LogicalResult verifyRequested(Operation *op, ShardingAttr sharding) {
                              << " dimensions, expected " << rank;
   if (!sharding.getUnreduced().empty())
     return op->emitOpError() << "cannot request partial sums; leave 'unreduced' out";
-  SmallVector<StringAttr> axes;
-  for (int64_t dim = 0; dim < sharding.getRank(); ++dim)
-    llvm::append_range(axes, sharding.getAxes(dim));
-  return fsdp::detail::verifyParts(op, axes, "names");
+  return fsdp::detail::verifyParts(op, sharding.getSplitAxes(), "names");
 }
 
 LogicalResult ConstraintOp::verify() {
@@ -231,16 +228,13 @@ nn::ShardingRule ConstraintOp::getShardingRule() { return nn::ShardingRule::elem
 nn::Linearity ConstraintOp::getLinearity() { return nn::Linearity::linearMap; }
 nn::PrecisionClass ConstraintOp::getPrecisionClass() { return nn::PrecisionClass::first; }
 
-LogicalResult ConstraintOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> resultCotangents,
-                                            ArrayRef<bool> needed,
-                                            SmallVectorImpl<Value> &operandCotangents) {
-  if (!resultCotangents[0] || !needed[0])
-    operandCotangents.push_back({});
-  else
-    operandCotangents.push_back(
-        ConstraintOp::create(builder, getLoc(), getType(), resultCotangents[0], getSharding(),
-                             getPrioritiesAttr(), getSequenceParallelAttr(), getManualAttr()));
-  return success();
+nn::Cotangents ConstraintOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> d,
+                                             ArrayRef<bool> needed) {
+  Value input;
+  if (d[0] && needed[0])
+    input = ConstraintOp::create(builder, getLoc(), getType(), d[0], getSharding(),
+                                 getPrioritiesAttr(), getSequenceParallelAttr(), getManualAttr());
+  return SmallVector<Value>{input};
 }
 
 /// Fails if `op` in the body of a checkpoint cannot be recomputed.

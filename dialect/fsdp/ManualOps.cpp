@@ -52,8 +52,7 @@ static LogicalResult verifyBoundary(Operation *op, const Twine &what, ShardingAt
                              << sharding.getUnreduced().front() << " in " << what
                              << ", expected floats";
   SmallVector<StringAttr> named(sharding.getUnreduced());
-  for (int64_t dim = 0; dim < sharding.getRank(); ++dim)
-    llvm::append_range(named, sharding.getAxes(dim));
+  llvm::append_range(named, sharding.getSplitAxes());
   for (StringAttr axis : named)
     if (!llvm::is_contained(over, axis))
       return op->emitOpError() << "has a sharding of " << what << " over axis " << axis
@@ -327,13 +326,10 @@ nn::PrecisionClass PpermuteOp::getPrecisionClass() { return nn::PrecisionClass::
 // Derivatives
 //===----------------------------------------------------------------------===//
 
-/// Appends the cotangent of the only operand, which `build` makes from that of the result.
-static LogicalResult transpose(ArrayRef<Value> resultCotangents, ArrayRef<bool> needed,
-                               SmallVectorImpl<Value> &operandCotangents,
-                               llvm::function_ref<Value(Value)> build) {
-  operandCotangents.push_back(resultCotangents[0] && needed[0] ? build(resultCotangents[0])
-                                                               : Value());
-  return success();
+/// The cotangent of the only operand, which `build` makes from that of the result.
+static nn::Cotangents transpose(ArrayRef<Value> d, ArrayRef<bool> needed,
+                                llvm::function_ref<Value(Value)> build) {
+  return SmallVector<Value>{d[0] && needed[0] ? build(d[0]) : Value()};
 }
 
 /// `sharding` with sums that are formed: replicated where it is unreduced.
@@ -367,69 +363,59 @@ Value mlir::fsdp::enterManual(OpBuilder &builder, Location loc, Value value, Sha
 
 // Each rank has a term of the cotangent of what is split or a sum; what is replicated has one that
 // is equal on all ranks.
-LogicalResult EnterManualOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> resultCotangents,
-                                             ArrayRef<bool> needed,
-                                             SmallVectorImpl<Value> &operandCotangents) {
-  return transpose(resultCotangents, needed, operandCotangents, [&](Value cotangent) {
+nn::Cotangents EnterManualOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> d,
+                                              ArrayRef<bool> needed) {
+  return transpose(d, needed, [&](Value cotangent) {
     return ExitManualOp::create(builder, getLoc(), getInput().getType(), cotangent,
                                 withoutSums(getSharding()), getOver());
   });
 }
 
-LogicalResult ExitManualOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> resultCotangents,
-                                            ArrayRef<bool> needed,
-                                            SmallVectorImpl<Value> &operandCotangents) {
-  return transpose(resultCotangents, needed, operandCotangents, [&](Value cotangent) {
+nn::Cotangents ExitManualOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> d,
+                                             ArrayRef<bool> needed) {
+  return transpose(d, needed, [&](Value cotangent) {
     return enterManual(builder, getLoc(), cotangent, withoutSums(getSharding()), getOver());
   });
 }
 
-LogicalResult PsumOp::buildCotangents(OpBuilder &, ArrayRef<Value> resultCotangents,
-                                      ArrayRef<bool> needed,
-                                      SmallVectorImpl<Value> &operandCotangents) {
-  return transpose(resultCotangents, needed, operandCotangents,
-                   [](Value cotangent) { return cotangent; });
+nn::Cotangents PsumOp::buildCotangents(OpBuilder &, ArrayRef<Value> d, ArrayRef<bool> needed) {
+  return transpose(d, needed, [](Value cotangent) { return cotangent; });
 }
 
-LogicalResult PvaryOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> resultCotangents,
-                                       ArrayRef<bool> needed,
-                                       SmallVectorImpl<Value> &operandCotangents) {
-  return transpose(resultCotangents, needed, operandCotangents, [&](Value cotangent) {
+nn::Cotangents PvaryOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> d,
+                                        ArrayRef<bool> needed) {
+  return transpose(d, needed, [&](Value cotangent) {
     return PsumOp::create(builder, getLoc(), cotangent.getType(), cotangent, getOver());
   });
 }
 
-LogicalResult PgatherOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> resultCotangents,
-                                         ArrayRef<bool> needed,
-                                         SmallVectorImpl<Value> &operandCotangents) {
-  return transpose(resultCotangents, needed, operandCotangents, [&](Value cotangent) {
+nn::Cotangents PgatherOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> d,
+                                          ArrayRef<bool> needed) {
+  return transpose(d, needed, [&](Value cotangent) {
     return PsumScatterOp::create(builder, getLoc(), getInput().getType(), cotangent, getDim(),
                                  getOver());
   });
 }
 
-LogicalResult PsumScatterOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> resultCotangents,
-                                             ArrayRef<bool> needed,
-                                             SmallVectorImpl<Value> &operandCotangents) {
-  return transpose(resultCotangents, needed, operandCotangents, [&](Value cotangent) {
+nn::Cotangents PsumScatterOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> d,
+                                              ArrayRef<bool> needed) {
+  return transpose(d, needed, [&](Value cotangent) {
     return PgatherOp::create(builder, getLoc(), getInput().getType(), cotangent, getDim(),
                              getOver());
   });
 }
 
-LogicalResult PswapOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> resultCotangents,
-                                       ArrayRef<bool> needed,
-                                       SmallVectorImpl<Value> &operandCotangents) {
-  return transpose(resultCotangents, needed, operandCotangents, [&](Value cotangent) {
+nn::Cotangents PswapOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> d,
+                                        ArrayRef<bool> needed) {
+  return transpose(d, needed, [&](Value cotangent) {
     return PswapOp::create(builder, getLoc(), getInput().getType(), cotangent,
                            /*split=*/getConcat(), /*concat=*/getSplit(), getOver());
   });
 }
 
-LogicalResult PpermuteOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> resultCotangents,
-                                          ArrayRef<bool> needed,
-                                          SmallVectorImpl<Value> &operandCotangents) {
-  return transpose(resultCotangents, needed, operandCotangents, [&](Value cotangent) {
+nn::Cotangents PpermuteOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> d,
+                                           ArrayRef<bool> needed) {
+  return transpose(d, needed, [&](Value cotangent) {
     SmallVector<int64_t> back(getFrom().size(), -1);
     for (auto [rank, source] : llvm::enumerate(getFrom()))
       if (source >= 0)

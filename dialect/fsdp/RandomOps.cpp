@@ -123,15 +123,13 @@ nn::Cost DropoutOp::getCost() {
   return nn::costOf(*this, 7 * cast<RankedTensorType>(getType()).getNumElements());
 }
 
-LogicalResult DropoutOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> resultCotangents,
-                                         ArrayRef<bool> needed,
-                                         SmallVectorImpl<Value> &operandCotangents) {
-  // The same name draws the same mask.
+// The same name draws the same mask.
+nn::Cotangents DropoutOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> d,
+                                          ArrayRef<bool> needed) {
   Value input;
-  if (resultCotangents[0] && needed[0])
-    input = DropoutOp::create(builder, getLoc(), getType(), resultCotangents[0], getRateAttr(),
-                              getNameAttr(), getPartOfAttr(), getOverAttr(), getMicrobatchesAttr(),
-                              getAlongAttr(), getMicrobatchAttr());
-  operandCotangents.push_back(input);
-  return success();
+  if (d[0] && needed[0])
+    input = DropoutOp::create(builder, getLoc(), getType(), d[0], getRateAttr(), getNameAttr(),
+                              getPartOfAttr(), getOverAttr(), getMicrobatchesAttr(), getAlongAttr(),
+                              getMicrobatchAttr());
+  return SmallVector<Value>{input};
 }

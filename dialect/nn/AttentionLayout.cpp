@@ -35,10 +35,7 @@ std::string mlir::nn::attentionOutOrder(StringRef order) {
 
 /// Elements from one index of a dimension to the next.
 static int64_t strideOf(ArrayRef<int64_t> shape, int64_t dim) {
-  int64_t stride = 1;
-  for (int64_t size : shape.drop_front(dim + 1))
-    stride *= size;
-  return stride;
+  return elementsOf(shape.drop_front(dim + 1));
 }
 
 AttentionLayout::AttentionLayout(StringRef order, TypeRange inputs) {

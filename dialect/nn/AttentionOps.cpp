@@ -387,11 +387,7 @@ ShardingRule AttentionBiasGradOp::getShardingRule() {
 // The width that pairs are made of stays whole, as do positions that turn by their index.
 ShardingRule RopeOp::getShardingRule() {
   ShardingRule rule;
-  TensorFactors row;
-  for (auto [dim, size] : llvm::enumerate(getX().getType().getShape())) {
-    rule.factors.push_back({("d" + Twine(dim)).str(), size});
-    row.push_back({static_cast<int64_t>(dim)});
-  }
+  const TensorFactors row = rule.addDims(getX().getType());
   rule.factors.back().kind = FactorKind::whole;
   if (!getPositions())
     rule.factors[getDim()].kind = FactorKind::whole;
@@ -555,45 +551,40 @@ Cost RopeOp::getCost() { return costOf(*this, 3 * getX().getType().getNumElement
 // Gradients
 //===----------------------------------------------------------------------===//
 
-LogicalResult AttentionOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> resultCotangents,
-                                           ArrayRef<bool> needed,
-                                           SmallVectorImpl<Value> &operandCotangents) {
-  if (resultCotangents[1])
+Cotangents AttentionOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> d,
+                                        ArrayRef<bool> needed) {
+  if (d[1])
     return emitOpError("has no derivative of 'log_sum_exp'; compute it with 'nn.einsum' where the "
                        "loss depends on it");
-  operandCotangents.append(getInputs().size(), Value());
+  SmallVector<Value> cotangents(getInputs().size());
   const size_t tensors = getTensors().size();
-  if (!resultCotangents[0])
-    return success();
+  if (!d[0])
+    return cotangents;
   if (llvm::is_contained(needed.take_front(tensors), true)) {
-    auto grad = AttentionGradOp::create(
-        builder, getLoc(), getTensors().getTypes(), getOrderAttr(), getInputs(), getOut(),
-        getLogSumExp(), resultCotangents[0], getScaleAttr(), getCausalAttr(), getWindowAttr(),
-        getSoftcapAttr(), getBiasAttr(), getDocumentsAttr(), getExchangeAttr(), getZigzagAttr(),
-        getAtAttr(), getOverAttr());
-    for (OpResult cotangent : grad->getResults())
-      if (needed[cotangent.getResultNumber()])
-        operandCotangents[cotangent.getResultNumber()] = cotangent;
+    auto grad = AttentionGradOp::create(builder, getLoc(), getTensors().getTypes(), getOrderAttr(),
+                                        getInputs(), getOut(), getLogSumExp(), d[0], getScaleAttr(),
+                                        getCausalAttr(), getWindowAttr(), getSoftcapAttr(),
+                                        getBiasAttr(), getDocumentsAttr(), getExchangeAttr(),
+                                        getZigzagAttr(), getAtAttr(), getOverAttr());
+    for (auto [cotangent, gradient, wanted] :
+         llvm::zip(cotangents, grad->getResults(), needed.take_front(tensors)))
+      if (wanted)
+        cotangent = gradient;
   }
   if (getBias() && needed[tensors])
-    operandCotangents[tensors] = AttentionBiasGradOp::create(
+    cotangents[tensors] = AttentionBiasGradOp::create(
         builder, getLoc(), getBiasOf(*this).getType(), getOrderAttr(), getInputs(), getOut(),
-        getLogSumExp(), resultCotangents[0], getScaleAttr(), getCausalAttr(), getWindowAttr(),
-        getSoftcapAttr(), getDocumentsAttr(), getExchangeAttr(), getAtAttr(), getOverAttr());
-  return success();
+        getLogSumExp(), d[0], getScaleAttr(), getCausalAttr(), getWindowAttr(), getSoftcapAttr(),
+        getDocumentsAttr(), getExchangeAttr(), getAtAttr(), getOverAttr());
+  return cotangents;
 }
 
-LogicalResult RopeOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> resultCotangents,
-                                      ArrayRef<bool> needed,
-                                      SmallVectorImpl<Value> &operandCotangents) {
-  Value d = resultCotangents[0], x;
-  if (d && needed[0])
-    x = RopeOp::create(builder, getLoc(), getX().getType(), d, getPositions(), getDimAttr(),
-                       getThetaAttr(), getInverse() ? UnitAttr() : builder.getUnitAttr(),
-                       getFactorAttr(), getRampAttr(), getFromAttr(), getToAttr(),
-                       getMagnitudeAttr());
-  operandCotangents.push_back(x);
-  if (getPositions())
-    operandCotangents.push_back(Value());
-  return success();
+Cotangents RopeOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> d, ArrayRef<bool> needed) {
+  SmallVector<Value> cotangents(getNumOperands());
+  if (d[0] && needed[0])
+    cotangents[0] = RopeOp::create(
+        builder, getLoc(), getX().getType(), d[0], getPositions(), getDimAttr(), getThetaAttr(),
+        getInverse() ? UnitAttr() : builder.getUnitAttr(), getFactorAttr(), getRampAttr(),
+        getFromAttr(), getToAttr(), getMagnitudeAttr());
+  return cotangents;
 }

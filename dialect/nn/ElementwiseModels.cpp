@@ -12,6 +12,7 @@
 
 #include "dialect/nn/Elementwise.h"
 #include "dialect/nn/NNDialect.h"
+#include "dialect/nn/Precision.h"
 #include "mlir/IR/Matchers.h"
 #include <cmath>
 
@@ -40,12 +41,10 @@ struct Backward {
   Value x(unsigned index = 0) const { return op->getOperand(index); }
   Value y() const { return op->getResult(0); }
   Value constant(Value like, double value) const {
-    Type type = like.getType();
-    FloatAttr element = builder.getFloatAttr(getElementTypeOrSelf(type), value);
-    if (auto shaped = dyn_cast<ShapedType>(type))
-      return arith::ConstantOp::create(builder, op->getLoc(),
-                                       DenseElementsAttr::get(shaped, element.getValue()));
-    return arith::ConstantOp::create(builder, op->getLoc(), element);
+    if (auto type = dyn_cast<RankedTensorType>(like.getType()))
+      return createSplat(builder, op->getLoc(), type, value);
+    return arith::ConstantOp::create(builder, op->getLoc(),
+                                     builder.getFloatAttr(like.getType(), value));
   }
   template <typename Op, typename... Args> Value make(Args... args) const {
     return Op::create(builder, op->getLoc(), args...);
@@ -125,14 +124,13 @@ template <typename Op> struct KernelModel : KernelOpInterface::ExternalModel<Ker
 
 template <typename Op>
 struct DerivativeModel : DifferentiableOpInterface::ExternalModel<DerivativeModel<Op>, Op> {
-  LogicalResult buildCotangents(Operation *op, OpBuilder &builder, ArrayRef<Value> resultCotangents,
-                                ArrayRef<bool> needed,
-                                SmallVectorImpl<Value> &operandCotangents) const {
-    if (resultCotangents[0])
-      findRow(op)->differentiate({builder, op, resultCotangents[0], needed, operandCotangents});
-    else
-      operandCotangents.append(op->getNumOperands(), Value());
-    return success();
+  Cotangents buildCotangents(Operation *op, OpBuilder &builder, ArrayRef<Value> d,
+                             ArrayRef<bool> needed) const {
+    SmallVector<Value> cotangents;
+    if (!d[0])
+      return SmallVector<Value>(op->getNumOperands());
+    findRow(op)->differentiate({builder, op, d[0], needed, cotangents});
+    return cotangents;
   }
 };
 
@@ -154,43 +152,27 @@ static Row row(Work work, Linearity linearity, Expression expression,
 // Expressions that depend on types or attributes
 //===----------------------------------------------------------------------===//
 
+/// By the number of the predicate.
 static std::string compareFloats(Operation *op) {
-  using Predicate = arith::CmpFPredicate;
-  switch (cast<arith::CmpFOp>(op).getPredicate()) {
-  case Predicate::AlwaysFalse:
-    return "false";
-  case Predicate::AlwaysTrue:
-    return "true";
-  case Predicate::OEQ:
-    return "$0 == $1";
-  case Predicate::OGT:
-    return "$0 > $1";
-  case Predicate::OGE:
-    return "$0 >= $1";
-  case Predicate::OLT:
-    return "$0 < $1";
-  case Predicate::OLE:
-    return "$0 <= $1";
-  case Predicate::ONE:
-    return "($0 < $1 || $0 > $1)";
-  case Predicate::ORD:
-    return "($0 == $0 && $1 == $1)";
-  case Predicate::UEQ:
-    return "!($0 < $1 || $0 > $1)";
-  case Predicate::UGT:
-    return "!($0 <= $1)";
-  case Predicate::UGE:
-    return "!($0 < $1)";
-  case Predicate::ULT:
-    return "!($0 >= $1)";
-  case Predicate::ULE:
-    return "!($0 > $1)";
-  case Predicate::UNE:
-    return "$0 != $1";
-  case Predicate::UNO:
-    return "($0 != $0 || $1 != $1)";
-  }
-  llvm_unreachable("unknown predicate");
+  static constexpr const char *texts[] = {
+      "false",                  // false
+      "$0 == $1",               // oeq
+      "$0 > $1",                // ogt
+      "$0 >= $1",               // oge
+      "$0 < $1",                // olt
+      "$0 <= $1",               // ole
+      "($0 < $1 || $0 > $1)",   // one
+      "($0 == $0 && $1 == $1)", // ord
+      "!($0 < $1 || $0 > $1)",  // ueq
+      "!($0 <= $1)",            // ugt
+      "!($0 < $1)",             // uge
+      "!($0 >= $1)",            // ult
+      "!($0 > $1)",             // ule
+      "$0 != $1",               // une
+      "($0 != $0 || $1 != $1)", // uno
+      "true",                   // true
+  };
+  return texts[static_cast<size_t>(cast<arith::CmpFOp>(op).getPredicate())];
 }
 
 static bool isOfBools(Operation *op) {
@@ -199,36 +181,15 @@ static bool isOfBools(Operation *op) {
 
 static std::string compareIntegers(Operation *op) {
   using Predicate = arith::CmpIPredicate;
-  auto compare = [&](StringRef sign, bool isUnsigned = false) {
-    if (!isUnsigned || isOfBools(op))
-      return ("$0 " + sign + " $1").str();
-    const bool isLong = getElementTypeOrSelf(op->getOperand(0).getType()).isInteger(64);
-    std::string cast = isLong ? "std::uint64_t" : "std::uint32_t";
-    return cast + "($0) " + sign.str() + " " + cast + "($1)";
-  };
-  switch (cast<arith::CmpIOp>(op).getPredicate()) {
-  case Predicate::eq:
-    return compare("==");
-  case Predicate::ne:
-    return compare("!=");
-  case Predicate::slt:
-    return compare("<");
-  case Predicate::sle:
-    return compare("<=");
-  case Predicate::sgt:
-    return compare(">");
-  case Predicate::sge:
-    return compare(">=");
-  case Predicate::ult:
-    return compare("<", true);
-  case Predicate::ule:
-    return compare("<=", true);
-  case Predicate::ugt:
-    return compare(">", true);
-  case Predicate::uge:
-    return compare(">=", true);
-  }
-  llvm_unreachable("unknown predicate");
+  // eq, ne, slt, sle, sgt, sge, ult, ule, ugt, uge
+  static constexpr const char *signs[] = {"==", "!=", "<", "<=", ">", ">=", "<", "<=", ">", ">="};
+  const Predicate predicate = cast<arith::CmpIOp>(op).getPredicate();
+  const std::string sign = signs[static_cast<size_t>(predicate)];
+  if (predicate < Predicate::ult || isOfBools(op))
+    return "$0 " + sign + " $1";
+  const bool isLong = getElementTypeOrSelf(op->getOperand(0).getType()).isInteger(64);
+  std::string cast = isLong ? "std::uint64_t" : "std::uint32_t";
+  return cast + "($0) " + sign + " " + cast + "($1)";
 }
 
 /// A signed i1 is 0 or -1.

@@ -62,11 +62,10 @@ struct LookupFactors {
 
   LookupFactors(RankedTensorType table, RankedTensorType ids, FactorKind idKind,
                 FactorKind rowKind) {
-    int64_t rank = ids.getRank();
-    for (int64_t dim = 0; dim < rank; ++dim) {
-      rule.factors.push_back({"d" + std::to_string(dim), ids.getDimSize(dim), idKind});
-      this->ids.push_back({dim});
-    }
+    const int64_t rank = ids.getRank();
+    this->ids = rule.addDims(ids);
+    for (Factor &factor : rule.factors)
+      factor.kind = idKind;
     rule.factors.push_back(
         {"row", table.getDimSize(0), rowKind, /*indexed=*/rowKind != FactorKind::whole});
     rule.factors.push_back({"width", table.getDimSize(1), FactorKind::parallel});
@@ -132,18 +131,16 @@ KernelCall EmbeddingGradOp::getKernelCall() {
 // Gradients
 //===----------------------------------------------------------------------===//
 
-LogicalResult EmbeddingOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> resultCotangents,
-                                           ArrayRef<bool> needed,
-                                           SmallVectorImpl<Value> &operandCotangents) {
+Cotangents EmbeddingOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> d,
+                                        ArrayRef<bool> needed) {
   Value table;
-  if (resultCotangents[0] && needed[0]) {
+  if (d[0] && needed[0]) {
     RankedTensorType type = getTable().getType();
     table = EmbeddingGradOp::create(builder, getLoc(), cast<RankedTensorType>(getSumType(type)),
-                                    getIds(), resultCotangents[0]);
+                                    getIds(), d[0]);
     table = narrowTo(builder, table, type.getElementType());
   }
-  operandCotangents.append({table, Value()});
-  return success();
+  return SmallVector<Value>{table, Value()};
 }
 
 //===----------------------------------------------------------------------===//

@@ -82,11 +82,7 @@ LogicalResult CachedAttentionOp::verify() {
 
 ShardingRule WriteRowsOp::getShardingRule() {
   ShardingRule rule;
-  TensorFactors table;
-  for (auto [dim, size] : llvm::enumerate(getTable().getType().getShape())) {
-    rule.factors.push_back({("d" + Twine(dim)).str(), size});
-    table.push_back({static_cast<int64_t>(dim)});
-  }
+  const TensorFactors table = rule.addDims(getTable().getType());
   const auto rows = static_cast<int64_t>(rule.factors.size());
   rule.factors[getDim()].kind = FactorKind::whole;
   rule.factors.push_back({"row", getRows().getType().getDimSize(getDim()), FactorKind::whole});

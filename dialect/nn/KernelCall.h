@@ -16,6 +16,9 @@
 
 namespace mlir::nn {
 
+/// One cotangent for each operand of an op, null where none is needed (DifferentiableOpInterface).
+using Cotangents = FailureOr<SmallVector<Value>>;
+
 /// The float types of an op where compute is narrowed to 16 bits.
 enum class PrecisionClass {
   fixed,       ///< those of the model: operands that were narrowed are widened again

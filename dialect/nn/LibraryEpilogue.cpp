@@ -2,56 +2,12 @@
 
 #include "dialect/nn/LibraryEpilogue.h"
 
+#include "dialect/nn/Gelu.h"
 #include "dialect/nn/Polynomial.h"
 #include "dialect/nn/RowProduct.h"
 
-#include "mlir/Dialect/Math/IR/Math.h"
-
-#include <cmath>
-
 using namespace mlir;
 using namespace mlir::nn;
-
-/// Constants of models are rounded to f32, and backward multiplies some of them.
-static constexpr double kTolerance = 1e-6;
-
-/// The coefficients of GELU(x) = x/2 (1 + tanh(a x + b x^3)).
-static const double kLinear = std::sqrt(2 / M_PI), kCubic = 0.044715 * kLinear;
-
-/// The variable among `variables` that is tanh(a x + b x^3), as a polynomial; none if none is.
-static std::optional<Polynomial> findTanh(ArrayRef<Value> variables, Value x) {
-  const Polynomial p = Polynomial::variable(x), expected = p * kLinear + p * p * p * kCubic;
-  auto isX = [&](Value value) { return value == x; };
-  for (Value variable : variables)
-    if (auto tanh = variable.getDefiningOp<math::TanhOp>()) {
-      SmallVector<Value> inner;
-      if (Polynomial::of(tanh.getOperand(), isX, inner).isNear(expected, kTolerance))
-        return Polynomial::variable(variable);
-    }
-  return std::nullopt;
-}
-
-static bool isGelu(Value value, Value x) {
-  SmallVector<Value> variables;
-  const Polynomial got = Polynomial::of(value, [&](Value each) { return each == x; }, variables);
-  const std::optional<Polynomial> tanh = findTanh(variables, x);
-  const Polynomial p = Polynomial::variable(x);
-  return tanh && got.isNear((p + p * *tanh) * 0.5, kTolerance);
-}
-
-/// d GELU'(x) = d/2 (1 + t + x (1 - t^2) (a + 3 b x^2)), where t is the tanh.
-static bool isGeluGradient(Value value, Value d, Value x) {
-  SmallVector<Value> variables;
-  const Polynomial got =
-      Polynomial::of(value, [&](Value each) { return each == d || each == x; }, variables);
-  const std::optional<Polynomial> tanh = findTanh(variables, x);
-  if (!tanh)
-    return false;
-  const Polynomial p = Polynomial::variable(x), t = *tanh, one(1);
-  const Polynomial slope = Polynomial(kLinear) + p * p * (3 * kCubic);
-  return got.isNear(Polynomial::variable(d) * (one + t + p * (one + t * t * -1) * slope) * 0.5,
-                    kTolerance);
-}
 
 /// True if `repeat` has one element for each column of a product with `rows` dimensions of rows.
 static bool isOfColumns(RepeatOp repeat, unsigned rows) {

@@ -1,32 +1,18 @@
 //===- NNGradients.cpp - reverse mode of the nn ops -----------------------===//
 //
-// Every method appends one cotangent per operand and builds nothing for an operand that
+// Every method returns one cotangent per operand and builds nothing for an operand that
 // is not needed. Cotangents have the types of the values they belong to.
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialect/nn/NNDialect.h"
 #include "dialect/nn/Precision.h"
+#include "dialect/nn/RowMath.h"
 
 using namespace mlir;
 using namespace mlir::nn;
 
-static Value splat(OpBuilder &builder, Location loc, RankedTensorType type, double value) {
-  return arith::ConstantOp::create(
-      builder, loc,
-      DenseElementsAttr::get(type, builder.getFloatAttr(type.getElementType(), value).getValue()));
-}
-
 static bool isFloat(Value value) {
   return isa<FloatType>(cast<RankedTensorType>(value.getType()).getElementType());
-}
-
-/// The notation with `from` and `to` as its only operand and its result.
-static std::string einops(NotationTensor from, NotationTensor to) {
-  Notation notation;
-  notation.operands.push_back(std::move(from));
-  notation.result = std::move(to);
-  return notation.printEinops();
 }
 
 Type mlir::nn::getSumType(Type type) {
@@ -45,6 +31,15 @@ Value mlir::nn::narrowTo(OpBuilder &builder, Value value, Type element) {
   return arith::TruncFOp::create(builder, value.getLoc(), type.clone(element), value);
 }
 
+Value mlir::nn::createSplat(OpBuilder &builder, Location loc, Type type, double value) {
+  auto tensor = cast<RankedTensorType>(type);
+  Type element = tensor.getElementType();
+  Attribute number = isa<FloatType>(element)
+                         ? Attribute(builder.getFloatAttr(element, value))
+                         : builder.getIntegerAttr(element, static_cast<int64_t>(value));
+  return arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(tensor, number));
+}
+
 /// A sum of `value` by einops `notation`, in the type of sums, converted to the type of `value`.
 static Value sumOf(OpBuilder &builder, Location loc, ArrayRef<int64_t> shape, StringRef notation,
                    Value value) {
@@ -59,73 +54,56 @@ static Value sumOf(OpBuilder &builder, Location loc, ArrayRef<int64_t> shape, St
 //===----------------------------------------------------------------------===//
 
 // An einsum is linear in each operand; its transpose swaps that operand with the result.
-LogicalResult EinsumOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> resultCotangents,
-                                        ArrayRef<bool> needed,
-                                        SmallVectorImpl<Value> &operandCotangents) {
-  Value d = resultCotangents[0];
+Cotangents EinsumOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> d, ArrayRef<bool> needed) {
   Notation pattern = getPattern();
   Value lhs, rhs;
-  if (d && needed[0]) {
+  if (d[0] && needed[0]) {
     Notation transposed;
     transposed.operands = {pattern.result, pattern.operands[1]};
     transposed.result = pattern.operands[0];
-    lhs = EinsumOp::create(builder, getLoc(), getLhs().getType(), transposed.printEinsum(), d,
+    lhs = EinsumOp::create(builder, getLoc(), getLhs().getType(), transposed.printEinsum(), d[0],
                            getRhs());
   }
-  if (d && needed[1]) {
+  if (d[0] && needed[1]) {
     Notation transposed;
     transposed.operands = {pattern.operands[0], pattern.result};
     transposed.result = pattern.operands[1];
     rhs = EinsumOp::create(builder, getLoc(), getRhs().getType(), transposed.printEinsum(),
-                           getLhs(), d);
+                           getLhs(), d[0]);
   }
-  operandCotangents.append({lhs, rhs});
-  return success();
+  return SmallVector<Value>{lhs, rhs};
 }
 
-LogicalResult RearrangeOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> resultCotangents,
-                                           ArrayRef<bool> needed,
-                                           SmallVectorImpl<Value> &operandCotangents) {
-  Value d = resultCotangents[0];
+/// The notation of `pattern` with operand and result exchanged.
+static std::string inverse(const Notation &pattern) {
+  return RowMath::einops(pattern.result, pattern.operands.front());
+}
+
+Cotangents RearrangeOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> d,
+                                        ArrayRef<bool> needed) {
   Value input;
-  if (d && needed[0] && isFloat(getInput())) {
-    Notation pattern = getPattern();
-    input =
-        RearrangeOp::create(builder, getLoc(), getInput().getType(),
-                            einops(pattern.result, pattern.operands.front()), d, getSizesAttr());
-  }
-  operandCotangents.push_back(input);
-  return success();
+  if (d[0] && needed[0] && isFloat(getInput()))
+    input = RearrangeOp::create(builder, getLoc(), getInput().getType(), inverse(getPattern()),
+                                d[0], getSizesAttr());
+  return SmallVector<Value>{input};
 }
 
-LogicalResult RepeatOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> resultCotangents,
-                                        ArrayRef<bool> needed,
-                                        SmallVectorImpl<Value> &operandCotangents) {
-  Value d = resultCotangents[0];
+Cotangents RepeatOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> d, ArrayRef<bool> needed) {
   Value input;
-  if (d && needed[0] && isFloat(getInput())) {
-    Notation pattern = getPattern();
-    input = sumOf(builder, getLoc(), getInput().getType().getShape(),
-                  einops(pattern.result, pattern.operands.front()), d);
-  }
-  operandCotangents.push_back(input);
-  return success();
+  if (d[0] && needed[0] && isFloat(getInput()))
+    input = sumOf(builder, getLoc(), getInput().getType().getShape(), inverse(getPattern()), d[0]);
+  return SmallVector<Value>{input};
 }
 
-LogicalResult ReduceOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> resultCotangents,
-                                        ArrayRef<bool> needed,
-                                        SmallVectorImpl<Value> &operandCotangents) {
-  Value d = resultCotangents[0];
-  if (!d || !needed[0] || !isFloat(getInput())) {
-    operandCotangents.push_back(Value());
-    return success();
-  }
+Cotangents ReduceOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> cotangents,
+                                     ArrayRef<bool> needed) {
+  Value d = cotangents[0];
+  if (!d || !needed[0] || !isFloat(getInput()))
+    return SmallVector<Value>{Value()};
   Location loc = getLoc();
-  Notation pattern = getPattern();
   RankedTensorType type = getInput().getType();
   Type element = type.getElementType();
-  std::string back = einops(pattern.result, pattern.operands.front());
-
+  std::string back = inverse(getPattern());
   switch (getKind()) {
   case Reduction::sum:
     d = narrowTo(builder, d, element);
@@ -138,7 +116,7 @@ LogicalResult ReduceOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> resu
       count *= entry.second;
     for (int64_t size : getType().getShape())
       count /= size;
-    d = arith::DivFOp::create(builder, loc, d, splat(builder, loc, getType(), count));
+    d = arith::DivFOp::create(builder, loc, d, createSplat(builder, loc, getType(), count));
     d = narrowTo(builder, d, element);
     break;
   }
@@ -152,48 +130,35 @@ LogicalResult ReduceOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> resu
     Value count = sumOf(builder, loc, getType().getShape(), getNotation(), ones);
     Value share = arith::DivFOp::create(builder, loc, narrowTo(builder, d, element), count);
     Value shares = RepeatOp::create(builder, loc, type, back, share);
-    operandCotangents.push_back(
-        arith::SelectOp::create(builder, loc, attains, shares, splat(builder, loc, type, 0)));
-    return success();
+    return SmallVector<Value>{
+        arith::SelectOp::create(builder, loc, attains, shares, createSplat(builder, loc, type, 0))};
   }
   }
-  operandCotangents.push_back(RepeatOp::create(builder, loc, type, back, d));
-  return success();
+  return SmallVector<Value>{RepeatOp::create(builder, loc, type, back, d)};
 }
 
 //===----------------------------------------------------------------------===//
 // Row ops
 //===----------------------------------------------------------------------===//
 
-LogicalResult CrossEntropyOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> resultCotangents,
-                                              ArrayRef<bool> needed,
-                                              SmallVectorImpl<Value> &operandCotangents) {
+Cotangents CrossEntropyOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> d,
+                                           ArrayRef<bool> needed) {
   Location loc = getLoc();
   RankedTensorType type = getLogits().getType();
+  if (getGradient())
+    return emitOpError("has a 'gradient', which has no gradient itself; use "
+                       "'nn.cross_entropy_grad' where it is needed");
   Value logits;
-  if (needed[0] && resultCotangents[0])
+  if (needed[0] && d[0])
     logits = CrossEntropyGradOp::create(builder, loc, type, getLogits(), getLabels(),
-                                        getLogSumExp(), resultCotangents[0],
-                                        /*count=*/Value());
-  if (needed[0] && resultCotangents[1]) {
+                                        getLogSumExp(), d[0], /*count=*/Value());
+  if (needed[0] && d[1]) {
     // d log_sum_exp / d logits is the softmax.
-    NotationTensor whole;
-    for (int64_t dim = 0; dim < type.getRank(); ++dim)
-      whole.push_back({"d" + std::to_string(dim)});
-    NotationTensor rows(whole.begin(), std::prev(whole.end()));
-    std::string back = einops(rows, whole);
-    auto wide = cast<RankedTensorType>(getSumType(type));
-    Value x = getLogits();
-    if (wide != type)
-      x = arith::ExtFOp::create(builder, loc, wide, x);
-    Value shift = RepeatOp::create(builder, loc, wide, back, getLogSumExp());
-    Value softmax =
-        math::ExpOp::create(builder, loc, arith::SubFOp::create(builder, loc, x, shift));
-    Value d = RepeatOp::create(builder, loc, wide, back, resultCotangents[1]);
-    Value product =
-        narrowTo(builder, arith::MulFOp::create(builder, loc, softmax, d), type.getElementType());
-    logits = logits ? arith::AddFOp::create(builder, loc, logits, product).getResult() : product;
+    RowMath m = RowMath::alongLast(builder, loc, getLogits());
+    Value x = m.widened(getLogits());
+    Value softmax = math::ExpOp::create(builder, loc, m.sub(x, m.ofRows(getLogSumExp())));
+    Value product = m.narrowed(m.mul(softmax, m.ofRows(d[1])), type);
+    logits = logits ? m.add(logits, product) : product;
   }
-  operandCotangents.append({logits, Value()});
-  return success();
+  return SmallVector<Value>{logits, Value()};
 }

@@ -57,8 +57,8 @@ def SplitOpInterface : OpInterface<"SplitOpInterface"> {
 def DifferentiableOpInterface : OpInterface<"DifferentiableOpInterface"> {
   let description = [{
     Builds the cotangents of the operands (reverse mode) from the cotangents of
-    the results. `resultCotangents[i]` is null if the loss does not depend on
-    result i. The method appends one value per operand to `operandCotangents`,
+    the results. `d[i]`, that of result i, is null if the loss does not depend on
+    the result. The method returns one value per operand,
     null where the operand is not differentiable (integers, labels) or its entry
     in `needed` is false. It builds only what a needed cotangent uses, and emits a diagnostic
     if it fails. An op without float results does not need this interface: it is not
@@ -67,11 +67,9 @@ def DifferentiableOpInterface : OpInterface<"DifferentiableOpInterface"> {
   let cppNamespace = "::mlir::nn";
   let methods = [
     InterfaceMethod<"Build the vector-Jacobian product.",
-                    "::llvm::LogicalResult", "buildCotangents",
-                    (ins "::mlir::OpBuilder &":$builder,
-                         "::llvm::ArrayRef<::mlir::Value>":$resultCotangents,
-                         "::llvm::ArrayRef<bool>":$needed,
-                         "::llvm::SmallVectorImpl<::mlir::Value> &":$operandCotangents)>,
+                    "::mlir::nn::Cotangents", "buildCotangents",
+                    (ins "::mlir::OpBuilder &":$builder, "::llvm::ArrayRef<::mlir::Value>":$d,
+                         "::llvm::ArrayRef<bool>":$needed)>,
   ];
 }
 
@@ -119,6 +117,23 @@ def KernelOpInterface : OpInterface<"KernelOpInterface"> {
                     "bool", "readsLogits", (ins "unsigned":$operand), "", "return false;">,
     InterfaceMethod<"Fails with a diagnostic if the CUDA target does not support the op.",
                     "::llvm::LogicalResult", "verifyCuda", (ins), "", "return ::mlir::success();">,
+  ];
+}
+
+def RowLossOpInterface : OpInterface<"RowLossOpInterface"> {
+  let description = [{
+    A loss of rows of logits, its first operand, with the labels as its second one. Its kernel may compute the cotangent of the logits while it has a row at hand.
+  }];
+  let cppNamespace = "::mlir::nn";
+  let methods = [
+    InterfaceMethod<"The cotangent of the losses of rows, by which the op has that of the logits; null if it has none.",
+                    "::mlir::Value", "getUpstream", (ins), "", "return $_op.getDLoss();">,
+    InterfaceMethod<"The number of classes among the columns of the logits; null if all columns are classes.",
+                    "::mlir::Value", "getClasses">,
+    InterfaceMethod<"Whether `value` is the logarithm of the sum of the exponentials of each row, if no other rank has classes.",
+                    "bool", "isLogSumExp", (ins "::mlir::Value":$value)>,
+    InterfaceMethod<"Creates this op with `upstream`, and the cotangent of the logits as its last result.",
+                    "::mlir::Operation *", "createWith", (ins "::mlir::OpBuilder &":$builder, "::mlir::Value":$upstream)>,
   ];
 }
 

@@ -308,17 +308,33 @@ static LogicalResult verifyRowsOfLogits(Operation *op, RankedTensorType logits,
   return success();
 }
 
+/// The constraints of rows, and (C4) of losses that may have a gradient.
+template <typename Op>
+static LogicalResult verifyLoss(Op op,
+                                SmallVector<std::pair<StringRef, RankedTensorType>> numbers) {
+  if (Value upstream = op.getDLoss())
+    numbers.emplace_back("'d_loss'", cast<RankedTensorType>(upstream.getType()));
+  if (failed(verifyRowsOfLogits(op, op.getLogits().getType(), op.getLabels().getType(), numbers)))
+    return failure();
+  // (C4)
+  if (!op.getDLoss() != !op.getGradient())
+    return op.emitOpError() << "has " << (op.getDLoss() ? "'d_loss' without" : "no 'd_loss' with")
+                            << " a 'gradient', expected both or neither";
+  if (op.getGradient() && op.getGradient().getType() != op.getLogits().getType())
+    return op.emitOpError() << "'gradient' has type " << op.getGradient().getType() << ", expected "
+                            << op.getLogits().getType() << " as 'logits'";
+  return success();
+}
+
 LogicalResult CrossEntropyOp::verify() {
-  return verifyRowsOfLogits(
-      *this, getLogits().getType(), getLabels().getType(),
-      {{"'loss'", getLoss().getType()}, {"'log_sum_exp'", getLogSumExp().getType()}});
+  return verifyLoss(*this,
+                    {{"'loss'", getLoss().getType()}, {"'log_sum_exp'", getLogSumExp().getType()}});
 }
 
 LogicalResult PartialCrossEntropyOp::verify() {
-  return verifyRowsOfLogits(*this, getLogits().getType(), getLabels().getType(),
-                            {{"'max'", getMax().getType()},
-                             {"'sum'", getSum().getType()},
-                             {"'picked'", getPicked().getType()}});
+  return verifyLoss(*this, {{"'max'", getMax().getType()},
+                            {"'sum'", getSum().getType()},
+                            {"'picked'", getPicked().getType()}});
 }
 
 LogicalResult CrossEntropyGradOp::verify() {

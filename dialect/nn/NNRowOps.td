@@ -6,8 +6,9 @@
 include "dialect/nn/NNBase.td"
 
 def NN_CrossEntropyOp : NN_ComputeOp<"cross_entropy",
-    [DeclareOpInterfaceMethods<DifferentiableOpInterface>, DeclareOpInterfaceMethods<SplitOpInterface>],
-    ["getKernelCall", "getPrecisionClass", "getIndexBound", "readsLogits"]> {
+    [DeclareOpInterfaceMethods<DifferentiableOpInterface>, DeclareOpInterfaceMethods<SplitOpInterface>,
+     DeclareOpInterfaceMethods<RowLossOpInterface>],
+    ["getKernelCall", "getInPlacePairs", "getPrecisionClass", "getIndexBound", "readsLogits"]> {
   let summary = "Softmax cross-entropy of rows of logits with integer labels";
   let description = [{
     For each row: `log_sum_exp = log(sum(exp(logits)))` and
@@ -15,28 +16,34 @@ def NN_CrossEntropyOp : NN_ComputeOp<"cross_entropy",
     one-hot and the softmax are never materialized. The last dimension of `logits` holds the
     classes, all others are rows.
 
+    With `d_loss`, the cotangent of `loss`, there is also that of the logits, `nn.cross_entropy_grad` of the same operands:
+    the kernel reads the logits once for both. `fsdp-join-kernels` creates it.
+
     Constraints:
-    - (C1) `labels`, `loss` and `log_sum_exp` have the shape of the rows.
-    - (C2) `loss` and `log_sum_exp` have the element type of sums of logits: f32 for 16-bit floats, else the same.
+    - (C1) `labels`, `loss`, `log_sum_exp` and `d_loss` have the shape of the rows.
+    - (C2) `loss`, `log_sum_exp` and `d_loss` have the element type of sums of logits: f32 for 16-bit floats, else the same.
     - (C3) the logits have a last dimension.
+    - (C4) there is a `gradient` if there is a `d_loss`, and only then; it has the type of the logits.
 
     Example:
     ```mlir
     %loss, %lse = nn.cross_entropy %logits, %labels
         : tensor<8x10xf32>, tensor<8xi32> -> tensor<8xf32>, tensor<8xf32>
+    %all:3 = nn.cross_entropy %logits, %labels upstream %loss
+        : tensor<8x10xf32>, tensor<8xi32> upstream tensor<8xf32> -> tensor<8xf32>, tensor<8xf32>, tensor<8x10xf32>
     ```
   }];
-  let arguments = (ins NN_FloatTensor:$logits, NN_IntTensor:$labels);
-  let results = (outs NN_FloatTensor:$loss, NN_FloatTensor:$log_sum_exp);
+  let arguments = (ins NN_FloatTensor:$logits, NN_IntTensor:$labels, Optional<NN_FloatTensor>:$d_loss);
+  let results = (outs NN_FloatTensor:$loss, NN_FloatTensor:$log_sum_exp, Optional<NN_FloatTensor>:$gradient);
   let assemblyFormat = [{
-    $logits `,` $labels attr-dict `:` type($logits) `,` type($labels) `->`
-    type($loss) `,` type($log_sum_exp)
+    $logits `,` $labels (`upstream` $d_loss^)? attr-dict `:` type($logits) `,` type($labels)
+    (`upstream` type($d_loss)^)? `->` type($loss) `,` type($log_sum_exp) (`,` type($gradient)^)?
   }];
   let hasVerifier = 1;
 }
 
-def NN_PartialCrossEntropyOp : NN_ComputeOp<"partial_cross_entropy", [],
-    ["getKernelCall", "getPrecisionClass", "readsLogits"]> {
+def NN_PartialCrossEntropyOp : NN_ComputeOp<"partial_cross_entropy", [DeclareOpInterfaceMethods<RowLossOpInterface>],
+    ["getKernelCall", "getInPlacePairs", "getPrecisionClass", "readsLogits"]> {
   let summary = "The contribution of a part of the classes to a cross-entropy";
   let description = [{
     The logits are one rank's part of the classes; of the last dimension the first `count` are classes, those after them
@@ -48,10 +55,15 @@ def NN_PartialCrossEntropyOp : NN_ComputeOp<"partial_cross_entropy", [],
     `sum * exp(max - M)`, and the loss is this without the sum of all `picked`. `fsdp-partition` expands a
     split `nn.cross_entropy` this way: all-reduces of a maximum and two sums per row, and no logits are sent.
 
+    With `d_loss`, the cotangent of the loss, no other rank has classes, so `log_sum_exp` is `log(sum) + max`; there is then also
+    the cotangent of the logits, `nn.cross_entropy_grad` of `log_sum_exp`: the kernel reads the logits once for both.
+    `fsdp-join-kernels` creates it.
+
     Constraints:
-    - (C1) `labels` and the results have the shape of the rows.
-    - (C2) the results have the element type of sums of logits: f32 for 16-bit floats, else the same.
+    - (C1) `labels`, `d_loss` and the results but `gradient` have the shape of the rows.
+    - (C2) `d_loss` and the results but `gradient` have the element type of sums of logits: f32 for 16-bit floats, else the same.
     - (C3) the logits have a last dimension.
+    - (C4) there is a `gradient` if there is a `d_loss`, and only then; it has the type of the logits.
 
     Example:
     ```mlir
@@ -60,11 +72,11 @@ def NN_PartialCrossEntropyOp : NN_ComputeOp<"partial_cross_entropy", [],
         : tensor<8x5xf32>, tensor<8xi32> -> tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
     ```
   }];
-  let arguments = (ins NN_FloatTensor:$logits, NN_IntTensor:$labels, NN_ScalarI64:$count);
-  let results = (outs NN_FloatTensor:$max, NN_FloatTensor:$sum, NN_FloatTensor:$picked);
+  let arguments = (ins NN_FloatTensor:$logits, NN_IntTensor:$labels, NN_ScalarI64:$count, Optional<NN_FloatTensor>:$d_loss);
+  let results = (outs NN_FloatTensor:$max, NN_FloatTensor:$sum, NN_FloatTensor:$picked, Optional<NN_FloatTensor>:$gradient);
   let assemblyFormat = [{
-    $logits `,` $labels `of` $count attr-dict `:` type($logits) `,` type($labels) `->`
-    type($max) `,` type($sum) `,` type($picked)
+    $logits `,` $labels `of` $count (`upstream` $d_loss^)? attr-dict `:` type($logits) `,` type($labels)
+    (`upstream` type($d_loss)^)? `->` type($max) `,` type($sum) `,` type($picked) (`,` type($gradient)^)?
   }];
   let hasVerifier = 1;
 }

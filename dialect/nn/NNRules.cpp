@@ -1,6 +1,7 @@
 //===- NNRules.cpp - rules, costs and kernels of structured and row ops ---===//
 
 #include "dialect/nn/NNDialect.h"
+#include "dialect/nn/Precision.h"
 #include "dialect/nn/RowMath.h"
 #include "dialect/nn/Rows.h"
 #include "llvm/Support/MathExtras.h"
@@ -56,14 +57,10 @@ ShardingRule ReduceOp::getShardingRule() {
 
 ShardingRule mlir::nn::rowRule(Operation *op, RankedTensorType whole, FactorKind last) {
   ShardingRule rule;
-  for (int64_t dim = 0; dim < whole.getRank(); ++dim)
-    rule.factors.push_back({"d" + std::to_string(dim), whole.getDimSize(dim),
-                            dim + 1 == whole.getRank() ? last : FactorKind::parallel});
+  const TensorFactors all = rule.addDims(whole);
+  rule.factors.back().kind = last;
   auto factorsOf = [&](Type type) {
-    TensorFactors dims;
-    for (int64_t dim = 0; dim < cast<RankedTensorType>(type).getRank(); ++dim)
-      dims.push_back({dim});
-    return dims;
+    return TensorFactors(ArrayRef(all).take_front(cast<RankedTensorType>(type).getRank()));
   };
   for (Type type : op->getOperandTypes())
     rule.operands.push_back(factorsOf(type));
@@ -144,7 +141,8 @@ static KernelCall callOnLogits(Operation *op, RankedTensorType logits) {
 
 KernelCall CrossEntropyOp::getKernelCall() {
   KernelCall call = callOnLogits(*this, getLogits().getType());
-  call.optionalResults = 1; // only gradients need the sums
+  if (!getGradient())
+    call.optionalResults = 1; // only gradients need the sums
   return call;
 }
 
@@ -158,6 +156,9 @@ KernelCall CrossEntropyGradOp::getKernelCall() {
   return call;
 }
 
+// A row is read before its gradient is written.
+InPlacePairs CrossEntropyOp::getInPlacePairs() { return {{0, 2}}; }
+InPlacePairs PartialCrossEntropyOp::getInPlacePairs() { return {{0, 3}}; }
 InPlacePairs CrossEntropyGradOp::getInPlacePairs() { return {{0, 0}}; }
 
 int64_t CrossEntropyOp::getIndexBound(unsigned operand) {
@@ -193,21 +194,29 @@ Cost ReduceOp::getCost() {
   return costOf(*this, flops);
 }
 
+// Subtraction, exponential and product per logit; the one-hot's subtraction per row.
+static int64_t gradientFlops(RankedTensorType logits, RankedTensorType rows) {
+  return 3 * logits.getNumElements() + rows.getNumElements();
+}
+
 // Maximum, subtraction, exponential and sum per logit; logarithm, addition and subtraction per row.
 Cost CrossEntropyOp::getCost() {
-  return costOf(*this, 4 * getLogits().getType().getNumElements() +
-                           3 * getLoss().getType().getNumElements());
+  RankedTensorType logits = getLogits().getType(), rows = getLoss().getType();
+  return costOf(*this, 4 * logits.getNumElements() + 3 * rows.getNumElements() +
+                           (getGradient() ? gradientFlops(logits, rows) : 0));
 }
 
-// Maximum, subtraction, exponential and sum per logit.
+// Maximum, subtraction, exponential and sum per logit; with a gradient logarithm and addition per
+// row.
 Cost PartialCrossEntropyOp::getCost() {
-  return costOf(*this, 4 * getLogits().getType().getNumElements());
+  RankedTensorType logits = getLogits().getType(), rows = getSum().getType();
+  return costOf(*this,
+                4 * logits.getNumElements() +
+                    (getGradient() ? gradientFlops(logits, rows) + 2 * rows.getNumElements() : 0));
 }
 
-// Subtraction, exponential and product per logit; the one-hot's subtraction per row.
 Cost CrossEntropyGradOp::getCost() {
-  return costOf(*this,
-                3 * getLogits().getType().getNumElements() + getDLoss().getType().getNumElements());
+  return costOf(*this, gradientFlops(getLogits().getType(), getDLoss().getType()));
 }
 
 Cost ArgmaxOp::getCost() { return costOf(*this, getInput().getType().getNumElements()); }
@@ -231,7 +240,7 @@ SmallVector<Value> CrossEntropyOp::buildSplit(OpBuilder &builder, ValueRange ope
   Location loc = getLoc();
   Value labels = shards.renumber(operands[1]), count = shards.count();
   auto part = PartialCrossEntropyOp::create(builder, loc, TypeRange{types[0], types[0], types[0]},
-                                            operands[0], labels, count);
+                                            ValueRange{operands[0], labels, count});
   Value top = shards.allReduce(part.getMax(), Reduction::max);
   Value shift = arith::SubFOp::create(builder, loc, part.getMax(), top);
   Value scale = math::ExpOp::create(builder, loc, shift);
@@ -240,7 +249,48 @@ SmallVector<Value> CrossEntropyOp::buildSplit(OpBuilder &builder, ValueRange ope
   Value picked = shards.allReduce(part.getPicked(), Reduction::sum);
   Value logSum = math::LogOp::create(builder, loc, sum);
   Value logSumExp = arith::AddFOp::create(builder, loc, logSum, top);
-  return {arith::SubFOp::create(builder, loc, logSumExp, picked), logSumExp};
+  SmallVector<Value> results = {arith::SubFOp::create(builder, loc, logSumExp, picked), logSumExp};
+  if (getGradient())
+    results.push_back(CrossEntropyGradOp::create(builder, loc, types[2], operands[0], labels,
+                                                 logSumExp, operands[2], count));
+  return results;
+}
+
+//===----------------------------------------------------------------------===//
+// Losses with gradients
+//===----------------------------------------------------------------------===//
+
+template <typename Op> static Operation *withGradient(Op op, OpBuilder &builder, Value upstream) {
+  SmallVector<Value> operands(op->getOperands());
+  operands.push_back(upstream);
+  SmallVector<Type> types(op->getResultTypes());
+  types.push_back(op.getLogits().getType());
+  return Op::create(builder, op.getLoc(), TypeRange(types), operands);
+}
+
+Value CrossEntropyOp::getClasses() { return {}; }
+Value PartialCrossEntropyOp::getClasses() { return getCount(); }
+
+bool CrossEntropyOp::isLogSumExp(Value value) { return value == getLogSumExp(); }
+
+// As CrossEntropyOp::buildSplit writes it, where the maximum of all ranks is this one's.
+bool PartialCrossEntropyOp::isLogSumExp(Value value) {
+  auto whole = value.getDefiningOp<arith::AddFOp>();
+  auto log = whole ? whole.getLhs().getDefiningOp<math::LogOp>() : math::LogOp();
+  if (!log || whole.getRhs() != getMax())
+    return false;
+  auto scaled = log.getOperand().getDefiningOp<arith::MulFOp>();
+  auto scale = scaled ? scaled.getRhs().getDefiningOp<math::ExpOp>() : math::ExpOp();
+  auto shift = scale ? scale.getOperand().getDefiningOp<arith::SubFOp>() : arith::SubFOp();
+  return shift && scaled.getLhs() == getSum() && shift.getLhs() == getMax() &&
+         shift.getRhs() == getMax();
+}
+
+Operation *CrossEntropyOp::createWith(OpBuilder &builder, Value upstream) {
+  return withGradient(*this, builder, upstream);
+}
+Operation *PartialCrossEntropyOp::createWith(OpBuilder &builder, Value upstream) {
+  return withGradient(*this, builder, upstream);
 }
 
 SmallVector<Value> CrossEntropyGradOp::buildSplit(OpBuilder &builder, ValueRange operands,
@@ -269,10 +319,10 @@ SmallVector<Value> ArgmaxOp::buildSplit(OpBuilder &builder, ValueRange operands,
   if (type.getRank() != 0)
     first = RepeatOp::create(builder, loc, type, RowMath::einops({}, m.rows), first);
   Value index = arith::AddIOp::create(builder, loc, ArgmaxOp::create(builder, loc, type, x), first);
-  Value turned = arith::SubIOp::create(builder, loc, m.integer(type, 0), index);
+  Value turned = arith::SubIOp::create(builder, loc, createSplat(builder, loc, type, 0), index);
   Value isLess = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OLT, own, top);
-  Value none = m.integer(type, -shards.getSize());
+  Value none = createSplat(builder, loc, type, static_cast<double>(-shards.getSize()));
   Value candidate = arith::SelectOp::create(builder, loc, isLess, none, turned);
   Value best = shards.allReduce(candidate, Reduction::max);
-  return {arith::SubIOp::create(builder, loc, m.integer(type, 0), best)};
+  return {arith::SubIOp::create(builder, loc, createSplat(builder, loc, type, 0), best)};
 }

@@ -14,26 +14,27 @@ using namespace mlir::nn;
 //===----------------------------------------------------------------------===//
 
 /// The last dimension of `x` is a row, `scale` has its shape, `statistic` that of the rows.
-static LogicalResult verifyNorm(Operation *op, RankedTensorType x, RankedTensorType scale,
-                                RankedTensorType statistic, StringRef statisticName) {
+template <typename Op>
+static LogicalResult verifyNorm(Op op, Value statisticValue, StringRef statisticName) {
+  const RankedTensorType x = op.getX().getType(), scale = op.getScale().getType(),
+                         statistic = cast<RankedTensorType>(statisticValue.getType());
   // (C1)
   if (failed(verifyHasRows(op, x, "'x'")))
     return failure();
   // (C2)
   if (scale.getShape() != x.getShape().take_back())
-    return op->emitOpError("'scale' has type ")
-           << scale << ", expected the shape of a row of " << x;
+    return op.emitOpError("'scale' has type ") << scale << ", expected the shape of a row of " << x;
   // (C3)
   if (failed(verifyRows(op, x, statistic, statisticName)))
     return failure();
   // (C4)
   if (scale.getElementType() != x.getElementType())
-    return op->emitOpError("has an operand or result of type ")
+    return op.emitOpError("has an operand or result of type ")
            << scale << ", expected element type " << x.getElementType() << " as in 'x'";
   if (statistic.getElementType() != getSumType(x.getElementType()))
-    return op->emitOpError() << statisticName << " has type " << statistic
-                             << ", expected element type " << getSumType(x.getElementType())
-                             << " for sums of " << x.getElementType();
+    return op.emitOpError() << statisticName << " has type " << statistic
+                            << ", expected element type " << getSumType(x.getElementType())
+                            << " for sums of " << x.getElementType();
   return success();
 }
 
@@ -64,31 +65,21 @@ static LogicalResult verifyEps(Operation *op, const APFloat &eps) {
 LogicalResult SoftmaxOp::verify() { return verifyHasRows(*this, getX().getType(), "'x'"); }
 
 LogicalResult LayerNormOp::verify() {
-  if (failed(
-          verifyNorm(*this, getX().getType(), getScale().getType(), getMean().getType(), "'mean'")))
-    return failure();
-  return verifyEps(*this, getEps());
+  return failure(failed(verifyNorm(*this, getMean(), "'mean'")) ||
+                 failed(verifyEps(*this, getEps())));
 }
 
 LogicalResult LayerNormGradOp::verify() {
-  if (failed(
-          verifyNorm(*this, getX().getType(), getScale().getType(), getMean().getType(), "'mean'")))
-    return failure();
-  return verifyJoined(*this);
+  return failure(failed(verifyNorm(*this, getMean(), "'mean'")) || failed(verifyJoined(*this)));
 }
 
 LogicalResult RmsNormOp::verify() {
-  if (failed(
-          verifyNorm(*this, getX().getType(), getScale().getType(), getRstd().getType(), "'rstd'")))
-    return failure();
-  return verifyEps(*this, getEps());
+  return failure(failed(verifyNorm(*this, getRstd(), "'rstd'")) ||
+                 failed(verifyEps(*this, getEps())));
 }
 
 LogicalResult RmsNormGradOp::verify() {
-  if (failed(
-          verifyNorm(*this, getX().getType(), getScale().getType(), getRstd().getType(), "'rstd'")))
-    return failure();
-  return verifyJoined(*this);
+  return failure(failed(verifyNorm(*this, getRstd(), "'rstd'")) || failed(verifyJoined(*this)));
 }
 
 //===----------------------------------------------------------------------===//
@@ -105,14 +96,13 @@ struct RowFactors {
   /// as a row.
   TensorFactors whole, rows, row;
 
-  RowFactors(RankedTensorType x, FactorKind rowsKind) {
-    for (int64_t dim = 0; dim < x.getRank(); ++dim) {
-      bool last = dim + 1 == x.getRank();
-      rule.factors.push_back({last ? "row" : "d" + std::to_string(dim), x.getDimSize(dim),
-                              last ? FactorKind::combined : rowsKind});
-      whole.push_back({dim});
-      (last ? row : rows).push_back({dim});
-    }
+  RowFactors(RankedTensorType x, FactorKind rowsKind) : whole(rule.addDims(x)) {
+    rows.assign(whole.begin(), std::prev(whole.end()));
+    row = {whole.back()};
+    for (Factor &factor : rule.factors)
+      factor.kind = rowsKind;
+    rule.factors.back().name = "row";
+    rule.factors.back().kind = FactorKind::combined;
   }
 };
 
@@ -257,74 +247,55 @@ Cost RmsNormGradOp::getCost() {
 //===----------------------------------------------------------------------===//
 
 // d_x = y * (d_y - sum(d_y * y)), the sum over the row.
-LogicalResult SoftmaxOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> resultCotangents,
-                                         ArrayRef<bool> needed,
-                                         SmallVectorImpl<Value> &operandCotangents) {
-  Value d = resultCotangents[0], x;
-  if (d && needed[0]) {
-    Location loc = getLoc();
-    RankedTensorType type = getX().getType();
-    Notation toRows, toWhole;
-    for (int64_t dim = 0; dim < type.getRank(); ++dim)
-      toWhole.result.push_back({"d" + std::to_string(dim)});
-    toRows.operands = {toWhole.result};
-    toRows.result.assign(toWhole.result.begin(), std::prev(toWhole.result.end()));
-    toWhole.operands = {toRows.result};
-    Value product = arith::MulFOp::create(builder, loc, d, getY());
-    auto rows = cast<RankedTensorType>(getSumType(type.clone(type.getShape().drop_back())));
-    Value sum = ReduceOp::create(builder, loc, rows, Reduction::sum, toRows.printEinops(), product);
-    sum = narrowTo(builder, sum, type.getElementType());
-    Value shift = RepeatOp::create(builder, loc, type, toWhole.printEinops(), sum);
-    x = arith::MulFOp::create(builder, loc, getY(), arith::SubFOp::create(builder, loc, d, shift));
-  }
-  operandCotangents.push_back(x);
-  return success();
+Cotangents SoftmaxOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> d,
+                                      ArrayRef<bool> needed) {
+  if (!d[0] || !needed[0])
+    return SmallVector<Value>{Value()};
+  RowMath m = RowMath::alongLast(builder, getLoc(), getX());
+  RankedTensorType type = getX().getType();
+  Value sum = m.narrowed(m.overRow(Reduction::sum, m.mul(d[0], getY())), type);
+  Value shift = RepeatOp::create(builder, getLoc(), type, RowMath::einops(m.rows, m.whole), sum);
+  return SmallVector<Value>{m.mul(getY(), m.sub(d[0], shift))};
 }
 
-/// Appends the cotangents of which only those of needed operands count, with elements of `element`.
-static void appendNeeded(OpBuilder &builder, ArrayRef<Value> cotangents, Type element,
-                         ArrayRef<bool> needed, SmallVectorImpl<Value> &operandCotangents) {
-  for (auto [cotangent, wanted] : llvm::zip_equal(cotangents, needed))
-    operandCotangents.push_back(wanted ? narrowTo(builder, cotangent, element) : Value());
+/// `cotangents`, of which only those of needed operands count, with elements of `element`.
+static SmallVector<Value> narrowNeeded(OpBuilder &builder, ArrayRef<Value> cotangents, Type element,
+                                       ArrayRef<bool> needed) {
+  return llvm::map_to_vector(llvm::zip_equal(cotangents, needed), [&](auto pair) {
+    auto [cotangent, wanted] = pair;
+    return wanted ? narrowTo(builder, cotangent, element) : Value();
+  });
 }
 
-LogicalResult LayerNormOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> resultCotangents,
-                                           ArrayRef<bool> needed,
-                                           SmallVectorImpl<Value> &operandCotangents) {
-  if (resultCotangents[1] || resultCotangents[2])
+Cotangents LayerNormOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> d,
+                                        ArrayRef<bool> needed) {
+  if (d[1] || d[2])
     return emitOpError(
         "has no derivative of 'mean' and 'rstd'; compute them with 'nn.reduce' where "
         "the loss depends on them");
-  if (!resultCotangents[0] || !llvm::is_contained(needed, true)) {
-    operandCotangents.append(3, Value());
-    return success();
-  }
+  if (!d[0] || !llvm::is_contained(needed, true))
+    return SmallVector<Value>(3);
   Type x = getX().getType(), scale = getSumType(getScale().getType());
   auto grad = LayerNormGradOp::create(builder, getLoc(), TypeRange{x, scale, scale}, getX(),
-                                      getScale(), getMean(), getRstd(), resultCotangents[0],
+                                      getScale(), getMean(), getRstd(), d[0],
                                       /*residual=*/Value());
-  appendNeeded(builder, {grad.getDX(), grad.getDScale(), grad.getDBias()}, getElementTypeOrSelf(x),
-               needed, operandCotangents);
-  return success();
+  return narrowNeeded(builder, {grad.getDX(), grad.getDScale(), grad.getDBias()},
+                      getElementTypeOrSelf(x), needed);
 }
 
-LogicalResult RmsNormOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> resultCotangents,
-                                         ArrayRef<bool> needed,
-                                         SmallVectorImpl<Value> &operandCotangents) {
-  if (resultCotangents[1])
+Cotangents RmsNormOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> d,
+                                      ArrayRef<bool> needed) {
+  if (d[1])
     return emitOpError("has no derivative of 'rstd'; compute it with 'nn.reduce' where the loss "
                        "depends on it");
-  if (!resultCotangents[0] || !llvm::is_contained(needed, true)) {
-    operandCotangents.append(2, Value());
-    return success();
-  }
+  if (!d[0] || !llvm::is_contained(needed, true))
+    return SmallVector<Value>(2);
   auto grad = RmsNormGradOp::create(builder, getLoc(),
                                     TypeRange{getX().getType(), getSumType(getScale().getType())},
-                                    getX(), getScale(), getRstd(), resultCotangents[0],
+                                    getX(), getScale(), getRstd(), d[0],
                                     /*residual=*/Value());
-  appendNeeded(builder, {grad.getDX(), grad.getDScale()}, getX().getType().getElementType(), needed,
-               operandCotangents);
-  return success();
+  return narrowNeeded(builder, {grad.getDX(), grad.getDScale()}, getX().getType().getElementType(),
+                      needed);
 }
 
 //===----------------------------------------------------------------------===//

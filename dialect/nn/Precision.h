@@ -14,6 +14,9 @@ Type getSumType(Type type);
 /// The tensor `value` with elements of `element`: itself, or rounded to that narrower float type.
 Value narrowTo(OpBuilder &builder, Value value, Type element);
 
+/// A constant of `type`, a tensor of floats or integers, with all elements `value`.
+Value createSplat(OpBuilder &builder, Location loc, Type type, double value);
+
 } // namespace mlir::nn
 
 #endif // DIALECT_NN_PRECISION_H

@@ -32,18 +32,6 @@ std::string RowMath::einops(const NotationTensor &from, const NotationTensor &to
   return notation.printEinops();
 }
 
-Value RowMath::constant(RankedTensorType type, double value) const {
-  auto element = builder.getFloatAttr(type.getElementType(), value).getValue();
-  return arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(type, element));
-}
-
-Value RowMath::integer(RankedTensorType type, int64_t value) const {
-  return arith::ConstantOp::create(
-      builder, loc,
-      DenseElementsAttr::get(type,
-                             builder.getIntegerAttr(type.getElementType(), value).getValue()));
-}
-
 Value RowMath::widened(Value value) const {
   auto type = cast<RankedTensorType>(value.getType());
   if (type.getElementType() == wide.getElementType())
@@ -79,7 +67,8 @@ Value RowMath::sum(Value value, FactorShards &shards) const {
 }
 
 Value RowMath::mean(Value value, FactorShards &shards) const {
-  return div(sum(value, shards), constant(rowsType, static_cast<double>(shards.getSize())));
+  return div(sum(value, shards),
+             createSplat(builder, loc, rowsType, static_cast<double>(shards.getSize())));
 }
 
 Value RowMath::rstd(Value square, const APFloat &eps) const {
@@ -88,8 +77,8 @@ Value RowMath::rstd(Value square, const APFloat &eps) const {
   APFloat rounded = eps;
   rounded.convert(cast<FloatType>(rowsType.getElementType()).getFloatSemantics(),
                   APFloat::rmNearestTiesToEven, &loses);
-  Value sum = add(square, constant(rowsType, wanted));
+  Value sum = add(square, createSplat(builder, loc, rowsType, wanted));
   if (loses)
-    sum = add(sum, constant(rowsType, wanted - rounded.convertToDouble()));
+    sum = add(sum, createSplat(builder, loc, rowsType, wanted - rounded.convertToDouble()));
   return math::RsqrtOp::create(builder, loc, sum);
 }

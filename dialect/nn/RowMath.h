@@ -30,8 +30,6 @@ struct RowMath {
 
   static std::string einops(const NotationTensor &from, const NotationTensor &to);
 
-  Value constant(RankedTensorType type, double value) const;
-  Value integer(RankedTensorType type, int64_t value) const;
   Value widened(Value value) const;
   Value narrowed(Value value, Type like) const;
   /// A number of each row, or one row, at all elements.

@@ -58,16 +58,14 @@ Linearity ScanSumOp::getLinearity() { return Linearity::additive; }
 
 Cost ScanSumOp::getCost() { return costOf(*this, getInput().getType().getNumElements()); }
 
-LogicalResult ScanSumOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> resultCotangents,
-                                         ArrayRef<bool> needed,
-                                         SmallVectorImpl<Value> &operandCotangents) {
-  Value d = resultCotangents[0], input;
-  if (d && needed[0])
+Cotangents ScanSumOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> d,
+                                      ArrayRef<bool> needed) {
+  Value input;
+  if (d[0] && needed[0])
     input =
-        ScanSumOp::create(builder, getLoc(), getType(), getNotationAttr(), getAlongAttr(), d,
+        ScanSumOp::create(builder, getLoc(), getType(), getNotationAttr(), getAlongAttr(), d[0],
                           getExclusiveAttr(), getReverse() ? UnitAttr() : builder.getUnitAttr());
-  operandCotangents.push_back(input);
-  return success();
+  return SmallVector<Value>{input};
 }
 
 PrecisionClass ScanSumOp::getPrecisionClass() { return PrecisionClass::first; }

@@ -83,23 +83,15 @@ LogicalResult ConcatOp::verify() {
 /// there.
 static ShardingRule ruleAlong(Operation *op, int64_t dim) {
   ShardingRule rule;
-  auto result = cast<RankedTensorType>(op->getResult(0).getType());
-  for (int64_t i = 0; i < result.getRank(); ++i)
-    rule.factors.push_back({"d" + std::to_string(i), result.getDimSize(i),
-                            i == dim ? FactorKind::whole : FactorKind::parallel});
-  auto factorsOf = [&](RankedTensorType type, int64_t along) {
-    TensorFactors dims;
-    for (int64_t i = 0; i < type.getRank(); ++i)
-      dims.push_back({i == dim ? along : i});
-    return dims;
-  };
+  const TensorFactors result = rule.addDims(cast<RankedTensorType>(op->getResult(0).getType()));
+  rule.factors[dim].kind = FactorKind::whole;
   for (auto [index, type] : llvm::enumerate(op->getOperandTypes())) {
-    auto tensor = cast<RankedTensorType>(type);
-    rule.operands.push_back(factorsOf(tensor, rule.factors.size()));
-    rule.factors.push_back(
-        {"in" + std::to_string(index), tensor.getDimSize(dim), FactorKind::whole});
+    TensorFactors &operand = rule.operands.emplace_back(result);
+    operand[dim] = {static_cast<int64_t>(rule.factors.size())};
+    rule.factors.push_back({"in" + std::to_string(index),
+                            cast<RankedTensorType>(type).getDimSize(dim), FactorKind::whole});
   }
-  rule.results.push_back(factorsOf(result, dim));
+  rule.results.push_back(result);
   return rule;
 }
 
@@ -171,37 +163,28 @@ static bool flowsBack(Value d, bool needed, Value operand) {
   return d && needed && isa<FloatType>(getElementTypeOrSelf(operand.getType()));
 }
 
-LogicalResult SliceOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> resultCotangents,
-                                       ArrayRef<bool> needed,
-                                       SmallVectorImpl<Value> &operandCotangents) {
-  Value d = resultCotangents[0], input;
-  if (flowsBack(d, needed[0], getInput()))
-    input = PadOp::create(builder, getLoc(), getInput().getType(), d, getDim(), getStart());
-  operandCotangents.push_back(input);
-  return success();
+Cotangents SliceOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> d, ArrayRef<bool> needed) {
+  Value input;
+  if (flowsBack(d[0], needed[0], getInput()))
+    input = PadOp::create(builder, getLoc(), getInput().getType(), d[0], getDim(), getStart());
+  return SmallVector<Value>{input};
 }
 
-LogicalResult PadOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> resultCotangents,
-                                     ArrayRef<bool> needed,
-                                     SmallVectorImpl<Value> &operandCotangents) {
-  Value d = resultCotangents[0], input;
-  if (flowsBack(d, needed[0], getInput()))
-    input = SliceOp::create(builder, getLoc(), getInput().getType(), d, getDim(), getLow());
-  operandCotangents.push_back(input);
-  return success();
+Cotangents PadOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> d, ArrayRef<bool> needed) {
+  Value input;
+  if (flowsBack(d[0], needed[0], getInput()))
+    input = SliceOp::create(builder, getLoc(), getInput().getType(), d[0], getDim(), getLow());
+  return SmallVector<Value>{input};
 }
 
-LogicalResult ConcatOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> resultCotangents,
-                                        ArrayRef<bool> needed,
-                                        SmallVectorImpl<Value> &operandCotangents) {
-  Value d = resultCotangents[0];
+Cotangents ConcatOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> d, ArrayRef<bool> needed) {
+  SmallVector<Value> parts;
   int64_t start = 0;
   for (auto [index, input] : llvm::enumerate(getInputs())) {
-    Value part;
-    if (flowsBack(d, needed[index], input))
-      part = SliceOp::create(builder, getLoc(), input.getType(), d, getDim(), start);
-    operandCotangents.push_back(part);
+    Value &part = parts.emplace_back();
+    if (flowsBack(d[0], needed[index], input))
+      part = SliceOp::create(builder, getLoc(), input.getType(), d[0], getDim(), start);
     start += cast<RankedTensorType>(input.getType()).getDimSize(getDim());
   }
-  return success();
+  return parts;
 }

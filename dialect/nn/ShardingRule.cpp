@@ -5,20 +5,33 @@
 using namespace mlir;
 using namespace mlir::nn;
 
+bool mlir::nn::runsOver(const TensorFactors &tensor, int64_t factor) {
+  return llvm::any_of(tensor,
+                      [&](const DimFactors &dim) { return llvm::is_contained(dim, factor); });
+}
+
+bool mlir::nn::anyRunsOver(ArrayRef<TensorFactors> tensors, int64_t factor) {
+  return llvm::any_of(tensors,
+                      [&](const TensorFactors &tensor) { return runsOver(tensor, factor); });
+}
+
+TensorFactors ShardingRule::addDims(RankedTensorType type) {
+  TensorFactors dims;
+  for (auto [dim, size] : llvm::enumerate(type.getShape())) {
+    dims.push_back({static_cast<int64_t>(factors.size())});
+    factors.push_back({"d" + std::to_string(dim), size});
+  }
+  return dims;
+}
+
 ShardingRule ShardingRule::elementwise(Operation *op) {
   ShardingRule rule;
   auto result = op->getNumResults() == 1 ? dyn_cast<RankedTensorType>(op->getResult(0).getType())
                                          : RankedTensorType();
-  int64_t rank = result ? result.getRank() : 0;
-  for (int64_t dim = 0; dim < rank; ++dim)
-    rule.factors.push_back({"d" + std::to_string(dim), result.getDimSize(dim)});
+  const TensorFactors all = result ? rule.addDims(result) : TensorFactors();
   auto factorsOf = [&](Type type) {
-    TensorFactors dims;
     auto tensor = dyn_cast<RankedTensorType>(type);
-    if (tensor && tensor.getRank() == rank)
-      for (int64_t dim = 0; dim < rank; ++dim)
-        dims.push_back({dim});
-    return dims;
+    return tensor && tensor.getRank() == static_cast<int64_t>(all.size()) ? all : TensorFactors();
   };
   for (Type type : op->getOperandTypes())
     rule.operands.push_back(factorsOf(type));
@@ -32,6 +45,14 @@ int64_t ShardingRule::lookup(StringRef name) const {
     if (factor.name == name)
       return index;
   return -1;
+}
+
+void ShardingRule::forEachTensor(
+    Operation *op, llvm::function_ref<void(Value, const TensorFactors &)> visit) const {
+  for (auto [value, tensor] : llvm::zip_equal(op->getOperands(), operands))
+    visit(value, tensor);
+  for (auto [value, tensor] : llvm::zip_equal(op->getResults(), results))
+    visit(value, tensor);
 }
 
 LogicalResult ShardingRule::verify(Operation *op) const {

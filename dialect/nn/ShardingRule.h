@@ -52,6 +52,10 @@ using DimFactors = SmallVector<int64_t, 2>;
 /// One entry per dimension of a tensor.
 using TensorFactors = SmallVector<DimFactors, 4>;
 
+/// True if a dimension of `tensor` runs over `factor`; if a tensor has one.
+bool runsOver(const TensorFactors &tensor, int64_t factor);
+bool anyRunsOver(ArrayRef<TensorFactors> tensors, int64_t factor);
+
 /// How the dimensions of the operands and results of an op relate. Only ranked
 /// tensor operands have entries with dimensions; others have an empty one.
 struct ShardingRule {
@@ -62,12 +66,20 @@ struct ShardingRule {
   /// if any operand does (a product). Sums of other terms have no `sumReduction`.
   int64_t annihilator = -1;
 
+  /// Appends a parallel factor for each dimension of `type`, d0, d1, ...; returns those of the
+  /// dimensions.
+  TensorFactors addDims(RankedTensorType type);
+
   /// The rule of an elementwise op: dimension i of every operand and result of
   /// the rank of the result is factor i; scalars (rank 0) carry none.
   static ShardingRule elementwise(Operation *op);
 
   /// The index of the factor called `name`, or -1.
   int64_t lookup(StringRef name) const;
+
+  /// Calls `visit` with each operand and result of `op`, in order, and the factors of it.
+  void forEachTensor(Operation *op,
+                     llvm::function_ref<void(Value, const TensorFactors &)> visit) const;
 
   /// Fails, emitting on `op`, unless sizes multiply to the dimensions of every
   /// operand and result.

@@ -10,6 +10,7 @@
 #include "dsl/Manual.h"
 #include "dsl/Operations.h"
 #include "tools/fsdpc/Driver.h"
+#include <map>
 
 using namespace fsdp::dsl;
 using Tensors = std::vector<Tensor>;
@@ -222,6 +223,16 @@ Tensor Network::pipeline() const {
   return sumOfSquares(einsum("bi,io->bo", middle, layers.back().weight) + layers.back().bias, y);
 }
 
+static const std::map<std::string, Tensor (Network::*)() const> kNetworks = {
+    {"automatic", &Network::automatic},
+    {"data", &Network::data},
+    {"fsdp", &Network::fsdp},
+    {"tensor", &Network::tensor},
+    {"fsdp-tensor", &Network::fsdpTensor},
+    {"fsdp-ring", &Network::fsdpRing},
+    {"tensor-ring", &Network::tensorRing},
+    {"pipeline", &Network::pipeline}};
+
 int main(int argc, char **argv) {
   fsdpc::Driver driver("shard_map", "the networks of JAX's shard_map guide");
   int64_t in = 784, hidden = 128, blocks = 4, out = 8, batch = 32, microbatches = 4;
@@ -253,27 +264,12 @@ int main(int argc, char **argv) {
       network.layers.push_back({unit.parameter("weight", {from, to}, normal(0.1)),
                                 unit.parameter("bias", {to}, zeros())});
     }
-    Tensor loss;
-    if (kind == "automatic")
-      loss = network.automatic();
-    else if (kind == "data")
-      loss = network.data();
-    else if (kind == "fsdp")
-      loss = network.fsdp();
-    else if (kind == "tensor")
-      loss = network.tensor();
-    else if (kind == "fsdp-tensor")
-      loss = network.fsdpTensor();
-    else if (kind == "fsdp-ring")
-      loss = network.fsdpRing();
-    else if (kind == "tensor-ring")
-      loss = network.tensorRing();
-    else if (kind == "pipeline")
-      loss = network.pipeline();
-    else
+    const auto chosen = kNetworks.find(kind);
+    if (chosen == kNetworks.end())
       throw OptionError(Where::here(), "--network: got '" + kind +
                                            "', expected automatic, data, fsdp, tensor, "
                                            "fsdp-tensor, fsdp-ring, tensor-ring or pipeline");
+    Tensor loss = (network.*chosen->second)();
     model.loss({loss, model.scalar(static_cast<double>(batch), ElementType::f64)});
   });
 }

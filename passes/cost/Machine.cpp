@@ -1,7 +1,7 @@
 //===- Machine.cpp - machine files ----------------------------------------===//
 
 #include "passes/cost/Machine.h"
-#include "base/JsonStructure.h"
+#include "base/JsonObject.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"

@@ -1,6 +1,7 @@
 //===- ApplyOptimizer.cpp - from gradients to updates ---------------------===//
 
 #include "dialect/fsdp/Structure.h"
+#include "dialect/nn/Precision.h"
 #include "passes/Passes.h"
 #include "passes/global/LossWeight.h"
 
@@ -16,9 +17,7 @@ using namespace mlir::fsdp;
 
 /// A constant of type tensor<f32>.
 static Value scalar(OpBuilder &builder, Location loc, double value) {
-  auto type = RankedTensorType::get({}, builder.getF32Type());
-  return arith::ConstantOp::create(
-      builder, loc, DenseElementsAttr::get(type, builder.getF32FloatAttr(value).getValue()));
+  return nn::createSplat(builder, loc, RankedTensorType::get({}, builder.getF32Type()), value);
 }
 
 /// The value that `step` logs as its loss, or null.
@@ -43,9 +42,7 @@ static Value buildShare(OpBuilder &builder, GradientOp gradient) {
   if (!weight)
     return Value();
   Location loc = gradient.getLoc();
-  auto type = cast<RankedTensorType>(weight.getType());
-  Value one = arith::ConstantOp::create(
-      builder, loc, DenseElementsAttr::get(type, builder.getF64FloatAttr(1).getValue()));
+  Value one = nn::createSplat(builder, loc, weight.getType(), 1);
   Value share = arith::DivFOp::create(builder, loc, one, buildDivisor(builder, loc, weight));
   return arith::TruncFOp::create(builder, loc, RankedTensorType::get({}, builder.getF32Type()),
                                  share);

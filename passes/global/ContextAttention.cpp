@@ -51,7 +51,7 @@ std::string StepSplitter::findFittingSizes(const nn::AttentionLayout &sizes) con
 SmallVector<StringAttr> StepSplitter::getHeadAxes() const {
   SmallVector<StringAttr> heads;
   for (StringAttr axis : mesh.getAxisNames())
-    if (splitsLayers(axis) && mesh.getAxisSize(axis) > 1)
+    if (getAxisRole(axis).splitsLayers && mesh.getAxisSize(axis) > 1)
       heads.push_back(axis);
   llvm::append_range(heads, axes);
   return heads;

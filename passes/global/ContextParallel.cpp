@@ -17,6 +17,7 @@
 #include "dialect/fsdp/AxisParts.h"
 #include "dialect/fsdp/AxisRoles.h"
 #include "dialect/fsdp/Structure.h"
+#include "dialect/nn/Precision.h"
 #include "dialect/nn/Zigzag.h"
 #include "mlir/IR/Matchers.h"
 #include "passes/Passes.h"
@@ -177,15 +178,12 @@ void StepSplitter::turnByNumbers(nn::RopeOp rope) {
 /// The numbers of `count` positions from `start` on, for each sample.
 Value StepSplitter::getPositions(int64_t samples, int64_t count, int64_t start, Location loc) {
   auto counts = RankedTensorType::get({count}, builder.getF32Type());
-  Value ones = arith::ConstantOp::create(
-      builder, loc, DenseElementsAttr::get(counts, builder.getF32FloatAttr(1).getValue()));
+  Value ones = nn::createSplat(builder, loc, counts, 1);
   Value before = nn::ScanSumOp::create(builder, loc, counts, "t", "t", ones, /*exclusive=*/true,
                                        /*reverse=*/false);
   Value numbers = arith::FPToSIOp::create(builder, loc, counts.clone(builder.getI32Type()), before);
   if (start != 0) {
-    auto number = cast<RankedTensorType>(numbers.getType());
-    Value first = arith::ConstantOp::create(
-        builder, loc, DenseElementsAttr::get(number, builder.getI32IntegerAttr(start).getValue()));
+    Value first = nn::createSplat(builder, loc, numbers.getType(), static_cast<double>(start));
     numbers = arith::AddIOp::create(builder, loc, numbers, first);
   }
   if (zigzag)
@@ -308,7 +306,7 @@ LogicalResult StepSplitter::run() {
     const int64_t dim = positions.find(mark);
     SmallVector<StringAttr> own = mark.getSharding().getAxes(dim);
     split(mark.getInput(), dim, /*maySplitFurther=*/true);
-    llvm::erase_if(own, [](StringAttr axis) { return splitsSequence(axis); });
+    llvm::erase_if(own, [](StringAttr axis) { return getAxisRole(axis).splitsSequence; });
     if (mesh.getSize(own) == 1) { // then the preceding constraint suffices
       mark.getResult().replaceAllUsesWith(mark.getInput());
       mark.erase();
@@ -355,14 +353,14 @@ void ContextParallel::runOnOperation() {
     return;
   SmallVector<StringAttr> axes;
   for (StringAttr axis : mesh.getMesh().getAxisNames())
-    if (splitsSequence(axis) && mesh.getMesh().getAxisSize(axis) > 1)
+    if (getAxisRole(axis).splitsSequence && mesh.getMesh().getAxisSize(axis) > 1)
       axes.push_back(axis);
   if (axes.empty())
     return;
   bool isUsed = false;
   module.walk([&](ExitManualOp region) { // uses the axis by itself
     isUsed |= llvm::any_of(getAxisNames(region.getOver()),
-                           [](StringAttr axis) { return splitsSequence(axis); });
+                           [](StringAttr axis) { return getAxisRole(axis).splitsSequence; });
   });
   std::set<AttentionKind> kinds;
   bool isZigzag = false;

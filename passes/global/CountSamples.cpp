@@ -24,6 +24,7 @@
 
 #include "dialect/fsdp/Manual.h"
 #include "dialect/fsdp/Structure.h"
+#include "dialect/nn/Precision.h"
 #include "passes/Passes.h"
 #include "passes/global/SampleAnalysis.h"
 #include "passes/sharding/StepShardings.h"
@@ -78,9 +79,7 @@ Value SampleCounter::maskedInLocalTerms(Value value, int64_t dim) {
   auto [axes, over] = analysis.getSampleAxes(value);
   auto loc = value.getLoc();
   auto all = RankedTensorType::get({batch}, type.getElementType());
-  Value ones = arith::ConstantOp::create(
-      builder, loc,
-      DenseElementsAttr::get(all, builder.getFloatAttr(type.getElementType(), 1).getValue()));
+  Value ones = nn::createSplat(builder, loc, all, 1);
   Value counted = MaskSamplesOp::create(builder, loc, ones, count, /*dim=*/0, /*rows=*/1,
                                         IntegerAttr(), ArrayAttr(), APFloat(0.0));
   auto mesh = FlatSymbolRefAttr::get(getMeshOp(step).getSymNameAttr());
@@ -104,9 +103,7 @@ Value SampleCounter::masked(Value value, int64_t dim, int64_t rows, double fill)
 }
 
 Value SampleCounter::constant(Location loc, Type element, double value) {
-  auto type = RankedTensorType::get({}, element);
-  return arith::ConstantOp::create(
-      builder, loc, DenseElementsAttr::get(type, builder.getFloatAttr(element, value).getValue()));
+  return nn::createSplat(builder, loc, RankedTensorType::get({}, element), value);
 }
 
 /// The number of valid samples as a float.

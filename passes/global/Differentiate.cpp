@@ -24,6 +24,7 @@
 #include "dialect/fsdp/Precision.h"
 #include "dialect/fsdp/Prints.h"
 #include "dialect/fsdp/Structure.h"
+#include "dialect/nn/Precision.h"
 #include "mlir/IR/IRMapping.h"
 #include "passes/LaunchNames.h"
 #include "passes/Passes.h"
@@ -232,8 +233,9 @@ LogicalResult ReverseMode::differentiate(Operation *op) {
 
   Block &body = step.getBody().front();
   Operation *last = &body.back();
-  SmallVector<Value> operandCotangents;
-  if (failed(differentiable.buildCotangents(builder, resultCotangents, needed, operandCotangents)))
+  nn::Cotangents operandCotangents =
+      differentiable.buildCotangents(builder, resultCotangents, needed);
+  if (failed(operandCotangents))
     return failure();
   std::string name = getLocationName(op->getLoc());
   for (Operation *built = last->getNextNode(); built; built = built->getNextNode()) {
@@ -241,7 +243,7 @@ LogicalResult ReverseMode::differentiate(Operation *op) {
       built->setLoc(NameLoc::get(builder.getStringAttr(name + ".grad"), op->getLoc()));
     renewReads(built);
   }
-  for (auto [operand, cotangent] : llvm::zip_equal(op->getOperands(), operandCotangents)) {
+  for (auto [operand, cotangent] : llvm::zip_equal(op->getOperands(), *operandCotangents)) {
     if (!cotangent)
       continue;
     if (auto read = operand.getDefiningOp<ReadOp>()) {
@@ -276,10 +278,7 @@ LogicalResult ReverseMode::completeAt(Operation *op) {
 /// missing.
 Operation *ReverseMode::beginAt(LossOp loss) {
   StructureScope scope(builder, getStructure(loss).in(Direction::backward));
-  auto type = cast<RankedTensorType>(loss.getSum().getType());
-  Value one = arith::ConstantOp::create(
-      builder, loss.getLoc(),
-      DenseElementsAttr::get(type, builder.getFloatAttr(type.getElementType(), 1).getValue()));
+  Value one = nn::createSplat(builder, loss.getLoc(), loss.getSum().getType(), 1);
   Value seed = one;
   if (!ofSum) {
     seed = arith::DivFOp::create(builder, loss.getLoc(), one,
@@ -308,12 +307,10 @@ static void sumOutside(Operation *firstBackward) {
         }))
       continue;
     ShardingAttr sharding = exit.getSharding();
-    SmallVector<SmallVector<StringAttr>> dims;
-    for (int64_t dim = 0; dim < sharding.getRank(); ++dim)
-      dims.push_back(sharding.getAxes(dim));
     SmallVector<StringAttr> summed(sharding.getUnreduced());
     llvm::append_range(summed, getAxisNames(sum.getOver()));
-    exit.setShardingAttr(ShardingAttr::getCanonical(sharding.getMesh(), dims, summed));
+    exit.setShardingAttr(
+        ShardingAttr::getCanonical(sharding.getMesh(), sharding.getDims(), summed));
     exit.getInputMutable().set(sum.getInput());
     sum.erase();
   }

@@ -11,6 +11,7 @@
 
 #include "dialect/fsdp/Prints.h"
 #include "dialect/fsdp/Structure.h"
+#include "dialect/nn/Precision.h"
 #include "passes/LaunchNames.h"
 #include "passes/Passes.h"
 #include <limits>
@@ -39,7 +40,7 @@ public:
   Value countFinite();
 
 private:
-  Value constant(Type type, double value);
+  Value constant(Type type, double value) { return nn::createSplat(builder, loc, type, value); }
   Value reduce(nn::Reduction kind, Value value);
   Value whereFinite(Value value, double otherwise);
 
@@ -73,15 +74,6 @@ Statistics::Statistics(OpBuilder &builder, Location loc, Value value)
   isFinite =
       arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OLT, magnitude,
                             constant(elements.getType(), std::numeric_limits<double>::infinity()));
-}
-
-Value Statistics::constant(Type type, double value) {
-  auto shaped = cast<RankedTensorType>(type);
-  APFloat number(value);
-  bool lossy;
-  number.convert(cast<FloatType>(shaped.getElementType()).getFloatSemantics(),
-                 APFloat::rmNearestTiesToEven, &lossy);
-  return arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(shaped, number));
 }
 
 /// All elements, in double.
@@ -200,9 +192,7 @@ static void lower(Operation *op, int64_t &place) {
     const std::string full = (name + "." + suffix).str();
     const Location loc = NameLoc::get(builder.getStringAttr(full), op->getLoc());
     if (!weight)
-      weight = arith::ConstantOp::create(
-          builder, loc,
-          DenseElementsAttr::get(RankedTensorType::get({}, builder.getF64Type()), 1.0));
+      weight = nn::createSplat(builder, loc, RankedTensorType::get({}, builder.getF64Type()), 1);
     auto check = isa<CheckOp>(op) ? builder.getI64IntegerAttr(--place) : IntegerAttr();
     auto metric = MetricOp::create(builder, loc, full, sum, weight, check);
     metric->setDiscardableAttr(kReportAttrName, builder.getUnitAttr());

@@ -152,19 +152,13 @@ void ModelSizes::addRule(Operation *op) {
     use(value, tensor);
   // Dimensions that are whole in an operand and have another size in the result: slices, pads,
   // concatenations.
-  auto isIn = [](ArrayRef<nn::TensorFactors> tensors, int64_t factor) {
-    return llvm::any_of(tensors, [&](const nn::TensorFactors &tensor) {
-      return llvm::any_of(
-          tensor, [&](const nn::DimFactors &dim) { return llvm::is_contained(dim, factor); });
-    });
-  };
   Dependence along;
   for (auto [factor, info] : llvm::enumerate(rule.factors)) {
     if (info.kind != nn::FactorKind::whole)
       continue;
-    if (!isIn(rule.results, factor))
+    if (!nn::anyRunsOver(rule.results, factor))
       along.from.push_back(own[factor]);
-    else if (!isIn(rule.operands, factor))
+    else if (!nn::anyRunsOver(rule.operands, factor))
       along.to.push_back(own[factor]);
   }
   if (!along.from.empty() && !along.to.empty())

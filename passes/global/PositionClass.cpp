@@ -32,7 +32,7 @@ void PositionClass::join(Operation *op) {
     return;
   nn::ShardingRule rule = ruled.getShardingRule();
   SmallVector<int64_t> dimOfFactor(rule.factors.size(), -1);
-  auto addTensor = [&](Value value, const nn::TensorFactors &tensor) {
+  rule.forEachTensor(op, [&](Value value, const nn::TensorFactors &tensor) {
     for (auto [dim, factors] : llvm::enumerate(tensor)) {
       if (factors.size() != 1) // merged dimensions are not positions
         continue;
@@ -43,11 +43,7 @@ void PositionClass::join(Operation *op) {
       else
         classes.join(known, own);
     }
-  };
-  for (auto [value, tensor] : llvm::zip_equal(op->getOperands(), rule.operands))
-    addTensor(value, tensor);
-  for (auto [value, tensor] : llvm::zip_equal(op->getResults(), rule.results))
-    addTensor(value, tensor);
+  });
 }
 
 PositionClass::PositionClass(StepOp step) {

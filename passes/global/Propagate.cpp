@@ -1,6 +1,7 @@
 //===- Propagate.cpp - give every value a sharding ------------------------===//
 
 #include "base/PrintableText.h"
+#include "dialect/fsdp/AxisParts.h"
 #include "dialect/fsdp/AxisRoles.h"
 #include "passes/Passes.h"
 #include "passes/global/ShardingProblem.h"
@@ -153,7 +154,7 @@ private:
     for (const std::string &name : others)
       if (!hasAxis(mesh.getMesh(), name))
         return mesh.emitError() << "option 'batch-axes' names axis '" << name << "', got mesh "
-                                << describeAxes(mesh.getMesh()) << "; name one of its axes";
+                                << spellMesh(mesh.getMesh()) << "; name one of its axes";
     if (StringAttr unused = findUnusedAxis(module, others))
       return mesh.emitError()
              << "nothing uses axis " << unused << ": " << listBatchAxes()

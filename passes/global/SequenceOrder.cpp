@@ -117,12 +117,10 @@ std::string SequenceOrder::getDependence(Operation *op) const {
   const nn::ShardingRule rule = ruled.getShardingRule();
   DenseSet<int64_t> own;
   auto forEachDim = [&](auto visit) {
-    for (auto [value, tensor] : llvm::zip_equal(op->getOperands(), rule.operands))
+    rule.forEachTensor(op, [&](Value value, const nn::TensorFactors &tensor) {
       for (auto [dim, factors] : llvm::enumerate(tensor))
         visit(value, static_cast<int64_t>(dim), factors);
-    for (auto [value, tensor] : llvm::zip_equal(op->getResults(), rule.results))
-      for (auto [dim, factors] : llvm::enumerate(tensor))
-        visit(value, static_cast<int64_t>(dim), factors);
+    });
   };
   bool merges = false;
   forEachDim([&](Value value, int64_t dim, const nn::DimFactors &factors) {

@@ -76,7 +76,7 @@ void SequenceParallel::runOnOperation() {
   // Of a model for several meshes, plans without the axis have lost the marks with it.
   const bool isSplit = llvm::any_of(module.getOps<MeshOp>(), [](MeshOp mesh) {
     return llvm::any_of(mesh.getMesh().getAxisNames(), [&](StringAttr axis) {
-      return splitsLayers(axis) && mesh.getMesh().getAxisSize(axis) > 1;
+      return getAxisRole(axis).splitsLayers && mesh.getMesh().getAxisSize(axis) > 1;
     });
   });
   if (mode == "on" && isSplit && !isMarked) {

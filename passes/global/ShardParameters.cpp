@@ -1,5 +1,6 @@
 //===- ShardParameters.cpp - where every parameter is stored --------------===//
 
+#include "dialect/fsdp/AxisParts.h"
 #include "dialect/fsdp/AxisRoles.h"
 #include "passes/Passes.h"
 #include "passes/global/Strategies.h"
@@ -63,7 +64,7 @@ LogicalResult ShardParameters::chooseStrategy(MeshOp mesh) {
     return success();
   // The default strategy accepts any mesh: without an axis to store over, it replicates everything.
   if (scheme->name == ShardParametersPassOptions().strategy) {
-    mesh.emitRemark() << "mesh " << describeAxes(mesh.getMesh())
+    mesh.emitRemark() << "mesh " << spellMesh(mesh.getMesh())
                       << " has no axis 'fsdp': every rank stores whole parameters"
                       << (findPipelineAxis(getOperation()) ? ", those of its stage" : "");
     return success();

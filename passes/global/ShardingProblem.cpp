@@ -35,13 +35,6 @@ static propagation::Mapping mappingOf(const nn::ShardingRule &rule,
   return dims;
 }
 
-static bool standsIn(ArrayRef<nn::TensorFactors> tensors, int64_t factor) {
-  return llvm::any_of(tensors, [&](const nn::TensorFactors &tensor) {
-    return llvm::any_of(tensor,
-                        [&](const nn::DimFactors &dim) { return llvm::is_contained(dim, factor); });
-  });
-}
-
 /// True for a constraint that leaves all dimensions open: it only introduces another value.
 static bool asksForNothing(ShardingAttr sharding) {
   for (int64_t dim = 0; dim < sharding.getRank(); ++dim)
@@ -58,9 +51,10 @@ static OpKind kindOf(Operation *op, const nn::ShardingRule &rule) {
     return OpKind::elementwise;
   bool repeats = false;
   for (size_t factor = 0; factor < rule.factors.size(); ++factor) {
-    if (rule.factors[factor].kind != nn::FactorKind::parallel || !standsIn(rule.results, factor))
+    if (rule.factors[factor].kind != nn::FactorKind::parallel ||
+        !nn::anyRunsOver(rule.results, factor))
       return OpKind::contraction;
-    repeats |= !standsIn(rule.operands, factor);
+    repeats |= !nn::anyRunsOver(rule.operands, factor);
   }
   if (op->getNumOperands() != 1)
     return OpKind::contraction;
@@ -91,8 +85,7 @@ propagation::Sharding ShardingProblem::shardingOf(ParamOp param) const {
   propagation::Sharding sharding;
   propagation::AxisList taken;
   for (auto [index, axis] : llvm::enumerate(mesh.getAxisNames()))
-    if (const AxisRole *role = findAxisRole(axis);
-        (role && role->storesParameters) || llvm::is_contained(batchAxes, axis) ||
+    if (getAxisRole(axis).storesParameters || llvm::is_contained(batchAxes, axis) ||
         (placement && llvm::is_contained(placement.getAxes(), axis)))
       taken.push_back(propagation::wholeAxis(problem.mesh, index));
   const bool open = placement && !compute && taken.size() < mesh.getAxisNames().size();

@@ -45,11 +45,11 @@ std::string mlir::fsdp::listStrategies() {
 }
 
 std::string mlir::fsdp::explainMismatch(const Strategy &strategy, MeshAttr mesh) {
-  const std::string got = ", got mesh " + describeAxes(mesh) + "; ";
+  const std::string got = ", got mesh " + spellMesh(mesh) + "; ";
   bool hasStorage = !getStorageAxes(mesh).empty();
   bool hasOther = llvm::any_of(mesh.getAxisNames(), [](StringAttr axis) {
-    const AxisRole *role = findAxisRole(axis);
-    return !role || (!role->storesParameters && !role->splitsCompute);
+    const AxisRole &role = getAxisRole(axis);
+    return !role.storesParameters && !role.splitsCompute;
   });
   if (strategy.replicatesShards && (!hasStorage || !hasOther))
     return "shards over axis 'fsdp' and replicates the shards over another axis" + got +

@@ -3,13 +3,15 @@
 // Two patterns that are not chains of elementwise ops, which fsdp-fuse joins. The gradient of a
 // norm adds the cotangent that reaches its operand past the norm, and the sums over rows of the
 // result: these would be two more passes over a tensor of the size of the activations. The squares
-// of many shards are added up by one launch instead of one for each.
+// of many shards are added up by one launch instead of one for each. A third pattern, a loss with
+// its gradient, is in JoinLoss.cpp.
 //
 //===----------------------------------------------------------------------===//
 
 #include "dialect/fsdp/Prints.h"
 #include "dialect/fsdp/Structure.h"
 #include "passes/Passes.h"
+#include "passes/local/JoinLoss.h"
 #include "runtime/program/Limits.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -198,6 +200,7 @@ struct JoinKernels : fsdp::impl::JoinKernelsPassBase<JoinKernels> {
         if (auto sum = dyn_cast<arith::AddFOp>(op); sum && isWholeSum(sum))
           sums.push_back(sum);
       llvm::for_each(sums, joinSquares);
+      joinLosses(segment.getBody().front());
     }
   }
 };

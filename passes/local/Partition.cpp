@@ -1,7 +1,7 @@
 //===- Partition.cpp - from one device to one rank ------------------------===//
 //
-// The jobs, one file each in partition/: StorageLayout (the storages of a rank), GatherPlan and
-// Gathers (parameters into compute), LocalOps (compute and its padding), Manual (regions in local
+// The jobs, one file each in partition/: StorageLayout (the storages of a rank), Gathers
+// (parameters into compute), LocalOps (compute and its padding), Manual (regions in local
 // terms), LocalValues (resharding), Gradients (sums into shards), Optimizer (norms and updates),
 // Microbatches (steps in several parts).
 //

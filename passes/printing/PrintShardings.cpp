@@ -62,9 +62,7 @@ private:
   static Row rowOf(Value value, ArrayRef<int64_t> padded, ShardingAttr sharding, MeshAttr mesh) {
     auto type = cast<RankedTensorType>(value.getType());
     SmallVector<int64_t> local = sharding.getLocalShape(padded, mesh);
-    int64_t bits = type.getElementTypeBitWidth();
-    for (int64_t size : local)
-      bits *= size;
+    const int64_t bits = type.getElementTypeBitWidth() * nn::elementsOf(local);
     std::string split;
     for (int64_t dim = 0; dim < sharding.getRank(); ++dim)
       split += (dim == 0 ? "" : ",") + join(mesh, sharding.getAxes(dim));

@@ -209,13 +209,3 @@ PipelineTimes mlir::fsdp::schedule::timePipeline(const std::vector<RankOrder> &o
   }
   return times;
 }
-
-int64_t mlir::fsdp::schedule::peakActivations(const RankOrder &order) {
-  const Kind last = hasWeightGradients(order) ? Kind::weightGradient : Kind::backward;
-  int64_t alive = 0, peak = 0;
-  for (const PipelineAction &action : order) {
-    alive += (action.kind == Kind::forward) - (action.kind == last);
-    peak = std::max(peak, alive);
-  }
-  return peak;
-}

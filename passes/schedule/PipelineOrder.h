@@ -93,11 +93,6 @@ struct PipelineTimes {
 PipelineTimes timePipeline(const std::vector<RankOrder> &orders, const PipelineDurations &durations,
                            const std::set<int64_t> &frozen = {});
 
-/// The largest number of pairs of stage and microbatch whose activations a rank holds at once: from
-/// the start of the forward to the end of the backward or, if it is an action, of the weight
-/// gradient.
-int64_t peakActivations(const RankOrder &order);
-
 } // namespace mlir::fsdp::schedule
 
 #endif // PASSES_SCHEDULE_PIPELINEORDER_H

@@ -97,7 +97,7 @@ SmallVector<std::pair<int, int>> mlir::fsdp::getInPlacePairs(LaunchOp launch) {
       addPair(operand, kernel->getResult(0));
   } else if (auto call = dyn_cast<nn::KernelOpInterface>(kernel)) {
     for (auto [operand, result] : call.getInPlacePairs())
-      if (operand < kernel->getNumOperands()) // some are optional
+      if (operand < kernel->getNumOperands() && result < kernel->getNumResults()) // some: optional
         addPair(kernel->getOperand(operand), kernel->getResult(result));
   }
   return pairs;

@@ -332,7 +332,7 @@ MemoryReport mlir::fsdp::computeMemoryReport(ModuleOp module, const ScheduleProb
   MemoryReport report;
   MeshAttr mesh =
       getMesh(module.getBody()->empty() ? module.getOperation() : &module.getBody()->front());
-  report.mesh = describeAxes(mesh);
+  report.mesh = spellMesh(mesh);
   if (auto attention = module->getAttrOfType<StringAttr>(kContextAttentionAttrName))
     report.contextAttention = attention.str();
   if (auto order = module->getAttrOfType<StringAttr>(kContextOrderAttrName))

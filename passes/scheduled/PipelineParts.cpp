@@ -16,7 +16,7 @@ PipelineParts::PipelineParts(const ScheduleProblem &schedule) : schedule(schedul
   if (schedule.programs.size() > 1)
     for (ProgramOp program : schedule.programs)
       for (NamedAttribute coordinate : program.getRole())
-        if (carriesRoles(coordinate.getName())) {
+        if (getAxisRole(coordinate.getName()).carriesRoles) {
           axis = coordinate.getName().getValue();
           ranks.push_back(cast<IntegerAttr>(coordinate.getValue()).getInt());
         }

@@ -66,18 +66,13 @@ void DimensionClasses::addRule(Operation *op) {
   SmallVector<int64_t> dimOfFactor(rule.factors.size(), -1);
   // A factor that is merged with others in one tensor may be a dimension of another.
   llvm::SmallBitVector merged(rule.factors.size());
-  auto findMerged = [&](const nn::TensorFactors &tensor) {
+  rule.forEachTensor(op, [&](Value value, const nn::TensorFactors &tensor) {
     for (const nn::DimFactors &dim : tensor)
       if (dim.size() > 1)
         for (int64_t factor : dim)
           merged.set(factor);
-  };
-  llvm::for_each(rule.operands, findMerged);
-  llvm::for_each(rule.results, findMerged);
-  for (auto [value, tensor] : llvm::zip_equal(op->getOperands(), rule.operands))
     addUse(op, rule, value, tensor, dimOfFactor);
-  for (auto [value, tensor] : llvm::zip_equal(op->getResults(), rule.results))
-    addUse(op, rule, value, tensor, dimOfFactor);
+  });
   for (auto [factor, dim] : llvm::enumerate(dimOfFactor)) {
     if (dim < 0)
       continue;
@@ -214,17 +209,11 @@ FailureOr<PaddedShapes> PaddedShapes::read(ModuleOp module) {
 }
 
 int64_t PaddedShapes::lookup(Operation *op, const nn::ShardingRule &rule, int64_t factor) const {
-  auto find = [&](Value value, const nn::TensorFactors &tensor) -> int64_t {
+  std::optional<int64_t> size;
+  rule.forEachTensor(op, [&](Value value, const nn::TensorFactors &tensor) {
     for (auto [dim, factors] : llvm::enumerate(tensor))
-      if (factors.size() == 1 && factors.front() == factor)
-        return lookup(value)[dim];
-    return -1;
-  };
-  for (auto [value, tensor] : llvm::zip_equal(op->getOperands(), rule.operands))
-    if (int64_t size = find(value, tensor); size >= 0)
-      return size;
-  for (auto [value, tensor] : llvm::zip_equal(op->getResults(), rule.results))
-    if (int64_t size = find(value, tensor); size >= 0)
-      return size;
-  return rule.factors[factor].size;
+      if (!size && factors.size() == 1 && factors.front() == factor)
+        size = lookup(value)[dim];
+  });
+  return size.value_or(rule.factors[factor].size);
 }

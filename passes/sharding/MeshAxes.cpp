@@ -9,9 +9,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 static bool splitsBatch(StringRef name, ArrayRef<std::string> others) {
-  StringRef axis = axisOf(name);
-  const AxisRole *role = findAxisRole(axis);
-  return (role && role->splitsBatch) || llvm::is_contained(others, axis);
+  return getAxisRole(name).splitsBatch || llvm::is_contained(others, axisOf(name));
 }
 
 SmallVector<StringAttr> mlir::fsdp::getBatchAxes(MeshAttr mesh, ArrayRef<std::string> others) {
@@ -22,28 +20,16 @@ SmallVector<StringAttr> mlir::fsdp::getBatchAxes(MeshAttr mesh, ArrayRef<std::st
   return axes;
 }
 
-/// Whether strategies store parameters over `axis`.
-static bool storesParameters(StringRef axis) {
-  const AxisRole *role = findAxisRole(axis);
-  return role && role->storesParameters;
-}
-
 SmallVector<StringAttr> mlir::fsdp::getStorageAxes(MeshAttr mesh) {
   SmallVector<StringAttr> axes;
   for (StringAttr axis : mesh.getAxisNames())
-    if (storesParameters(axis))
+    if (getAxisRole(axis).storesParameters)
       axes.push_back(axis);
   if (mesh.getSize(axes) > 1)
     llvm::erase_if(axes, [&](StringAttr axis) { return mesh.getAxisSize(axis) == 1; });
   else if (!axes.empty())
     axes.resize(1);
   return axes;
-}
-
-/// Whether ranks along `axis` have parts of a computation by its role.
-static bool splitsCompute(StringRef axis) {
-  const AxisRole *role = findAxisRole(axis);
-  return role && role->splitsCompute;
 }
 
 using AxisVisitor = llvm::function_ref<void(StringRef axis)>;
@@ -102,8 +88,9 @@ StringAttr mlir::fsdp::findUnusedAxis(ModuleOp module, ArrayRef<std::string> bat
     used.insert(axisOf(axis));
   MeshAttr mesh = (*meshes.begin()).getMesh();
   for (StringAttr axis : mesh.getAxisNames())
-    if (!used.contains(axisOf(axis)) && !splitsBatch(axis, batchAxes) && !storesParameters(axis) &&
-        !carriesRoles(axis) && !(splitsCompute(axis) && mesh.getAxisSize(axis) == 1))
+    if (const AxisRole &role = getAxisRole(axis);
+        !used.contains(axisOf(axis)) && !splitsBatch(axis, batchAxes) && !role.storesParameters &&
+        !role.carriesRoles && !(role.splitsCompute && mesh.getAxisSize(axis) == 1))
       return axis;
   return StringAttr();
 }
@@ -115,7 +102,7 @@ StringAttr mlir::fsdp::findPipelineAxis(ModuleOp module) {
   MeshAttr mesh = (*meshes.begin()).getMesh();
   StringAttr found;
   for (StringAttr axis : mesh.getAxisNames())
-    if (carriesRoles(axis) && mesh.getAxisSize(axis) > 1)
+    if (getAxisRole(axis).carriesRoles && mesh.getAxisSize(axis) > 1)
       found = axis;
   if (found)
     forEachManualAxis(module, [&](StringRef axis) {
@@ -172,5 +159,3 @@ MeshAttr mlir::fsdp::withoutMicrobatches(MeshAttr mesh) {
   return MeshAttr::get(mesh.getContext(), mesh.getAxisNames().drop_back(),
                        mesh.getAxisSizes().drop_back(), devices);
 }
-
-std::string mlir::fsdp::describeAxes(MeshAttr mesh) { return spellMesh(mesh); }

@@ -59,9 +59,6 @@ FailureOr<MeshAttr> withMicrobatches(MeshAttr mesh, int64_t microbatches);
 /// `mesh` without it.
 MeshAttr withoutMicrobatches(MeshAttr mesh);
 
-/// "data=2,fsdp=4", as the mesh was given: an axis in parts is one.
-std::string describeAxes(MeshAttr mesh);
-
 } // namespace mlir::fsdp
 
 #endif // PASSES_SHARDING_MESHAXES_H

@@ -21,11 +21,6 @@ static bool isReadAway(const nn::Factor &factor) {
   return isReduced(factor) || factor.kind == FactorKind::combined;
 }
 
-static bool runsOver(const TensorFactors &tensor, int64_t factor) {
-  return llvm::any_of(tensor,
-                      [&](const DimFactors &dim) { return llvm::is_contained(dim, factor); });
-}
-
 /// The factors of a dimension that can be split in it, major to minor: those of size one only if
 /// they are alone.
 static SmallVector<int64_t, 2> splittable(const ShardingRule &rule, const DimFactors &dim) {
@@ -215,9 +210,7 @@ bool OpSplit::takeDim(const DimFactors &dim, ArrayRef<StringAttr> wanted, bool r
       continue;
     // A factor of a result is split as the result is, even if it is reduced away for another.
     bool open = !reducedOnly || (isReadAway(rule.factors[own.factor]) &&
-                                 llvm::none_of(rule.results, [&](const TensorFactors &result) {
-                                   return runsOver(result, own.factor);
-                                 }));
+                                 !nn::anyRunsOver(rule.results, own.factor));
     if (!factorAxes[own.factor].empty() || !open)
       break;
     if (failed(give(own.factor, part)) && failed(giveMicrobatches(own.factor, part)))
@@ -267,7 +260,7 @@ DimAxes OpSplit::project(const TensorFactors &tensor) const {
 AxisList OpSplit::getReducedAxes(const TensorFactors &result) const {
   AxisList axes;
   for (auto [index, split] : llvm::enumerate(factorAxes))
-    if (isReduced(rule.factors[index]) && !runsOver(result, index))
+    if (isReduced(rule.factors[index]) && !nn::runsOver(result, index))
       axes.append(split.begin(), split.end());
   return axes;
 }

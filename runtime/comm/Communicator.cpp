@@ -82,16 +82,13 @@ namespace {
 /// A hash of the requests of a group, not 0.
 std::uint64_t hashOf(const GroupedCollective *members, std::size_t count) {
   std::uint64_t hash = count;
-  const auto add = [&](std::uint64_t value) {
-    hash = (hash ^ value) * 0x9E3779B97F4A7C15u;
-    hash ^= hash >> 29;
-  };
   for (const GroupedCollective *member = members; member != members + count; ++member) {
-    const CollectiveRequest &request = member->request;
-    for (std::uint64_t value :
-         {static_cast<std::uint64_t>(request.type), static_cast<std::uint64_t>(request.op),
-          request.outer, request.local, request.inner, request.total})
-      add(value);
+    std::uint64_t words[sizeof member->request / sizeof hash];
+    std::memcpy(words, &member->request, sizeof words);
+    for (std::uint64_t word : words) {
+      hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
+      hash ^= hash >> 29;
+    }
   }
   return hash ? hash : 1;
 }
@@ -173,8 +170,7 @@ void Communicator::receive(void *target, std::size_t count, DType type, int peer
 void Communicator::barrier() {
   if (size_ == 1)
     return;
-  const Request request =
-      Request::make(Kind::Barrier, DType::Bool, ReduceOp::Sum, ShardLayout{0, 0, 0, 0});
+  const Request request = Request::of(Kind::Barrier, ShardLayout{0, 0, 0, 0}, 0, DType::Bool);
   track(request, [&] { doBarrier(request); });
 }
 

@@ -84,6 +84,11 @@ public:
 protected:
   Communicator(std::string name, int rank, int size)
       : name_(std::move(name)), rank_(rank), size_(size) {}
+  /// Of world rank `world`, one of `group`.
+  Communicator(std::string name, const std::vector<int> &group, int world)
+      : Communicator(std::move(name),
+                     static_cast<int>(std::find(group.begin(), group.end(), world) - group.begin()),
+                     static_cast<int>(group.size())) {}
 
   // Arguments are checked, the group has at least two ranks.
   /// Moves the runs of runtime/comm/TransferRuns.h; `sources` is that of a permutation.

@@ -20,12 +20,8 @@ std::size_t sizeOf(const Communicator::Request &request) { return sizeInBytes(re
 
 MessageCommunicator::MessageCommunicator(std::string name, const PeerContext &peer,
                                          std::vector<int> group, double timeoutSeconds)
-    : Communicator(
-          std::move(name),
-          static_cast<int>(std::find(group.begin(), group.end(), peer.rank) - group.begin()),
-          static_cast<int>(group.size())),
-      peer_(peer), group_(std::move(group)), timeout_(timeoutSeconds), announced_(group_.size()),
-      sources_(group_.size()) {}
+    : Communicator(std::move(name), group, peer.rank), peer_(peer), group_(std::move(group)),
+      timeout_(timeoutSeconds), announced_(group_.size()), sources_(group_.size()) {}
 
 char *MessageCommunicator::scratch(std::size_t bytes) {
   if (scratch_.size() < bytes)
@@ -34,9 +30,7 @@ char *MessageCommunicator::scratch(std::size_t bytes) {
 }
 
 void MessageCommunicator::checkWait(double waited, const Request &request) {
-  peer_.failure->check();
-  if (peer_.isClosing())
-    throw Aborted("the rank is leaving");
+  peer_.check();
   if (waited > timeout_)
     reportAbsent(request);
 }
@@ -90,40 +84,60 @@ OutgoingMessage outgoingMessageOf(const TransferRuns &moves, int sender, int rec
   return all;
 }
 
+bool sums(const Communicator::Request &request) {
+  return request.kind == CollectiveKind::ReduceScatter || request.kind == CollectiveKind::AllReduce;
+}
+
+/// What a collective moves. A rank that sums gets the pieces of all ranks, one after another.
+TransferRuns movesOf(const Communicator::Request &request, int ranks, const int *sources) {
+  if (!sums(request))
+    return TransferRuns(request, ranks, sources);
+  const auto all = static_cast<std::size_t>(ranks);
+  // Ranks split the dimension that is cut, and join pieces before it.
+  const AllToAllLayout exchange{
+      1, 1, request.inner, request.local, request.total, request.outer, request.outer * all, false};
+  return TransferRuns(
+      Communicator::Request::of(CollectiveKind::AllToAll, exchange, 0, request.type), ranks);
+}
+
 } // namespace
 
 /// A collective whose messages are under way.
 struct MessageCommunicator::Posted {
-  Request request;
-  const void *source;
-  void *target;
-  TransferRuns moves; ///< of a gather
-  char *scratch = nullptr;
+  const GroupedCollective &member;
+  TransferRuns moves;
+  char *scratch = nullptr; ///< of scratchFor() bytes: pieces to be summed, then packed messages
 
-  std::size_t element() const { return sizeOf(request); }
+  std::size_t element() const { return sizeOf(member.request); }
+  char *target() const { return static_cast<char *>(member.target); }
+  /// Where what is moved arrives.
+  char *arrived() const { return sums(member.request) ? scratch : target(); }
+  std::size_t bytesOfPieces() const {
+    return sums(member.request) ? moves.targetCount() * element() : 0;
+  }
 };
 
-std::size_t MessageCommunicator::scratchForMove(const Posted &posted) const {
+std::size_t MessageCommunicator::scratchFor(const Posted &posted) const {
   std::size_t room = 0;
   for (int peer = 0; peer < size(); ++peer) {
     const OutgoingMessage in = outgoingMessageOf(posted.moves, peer, rank()),
                           out = outgoingMessageOf(posted.moves, rank(), peer);
     room += peer == rank() ? 0 : (in.runs > 1 ? in.count : 0) + (out.runs > 1 ? out.count : 0);
   }
-  return room * posted.element();
+  return (posted.bytesOfPieces() + room * posted.element() + 63) / 64 * 64;
 }
 
 // Messages of several runs are packed in scratch memory: first all incoming, then all outgoing
 // ones.
-void MessageCommunicator::postMove(const Posted &posted) {
+void MessageCommunicator::post(const Posted &posted) {
   const TransferRuns &moves = posted.moves;
   const std::size_t element = posted.element();
-  const char *from = static_cast<const char *>(posted.source);
-  char *to = static_cast<char *>(posted.target);
+  const char *from = static_cast<const char *>(posted.member.source);
+  char *to = posted.arrived();
   if (moves.hasGaps(rank()))
     std::memset(to, 0, moves.targetCount() * element);
 
-  char *free = posted.scratch;
+  char *free = posted.scratch + posted.bytesOfPieces();
   for (int peer = 0; peer < size(); ++peer) {
     const OutgoingMessage in = outgoingMessageOf(moves, peer, rank());
     if (peer == rank() || !in.runs)
@@ -156,121 +170,63 @@ void MessageCommunicator::postMove(const Posted &posted) {
   });
 }
 
-void MessageCommunicator::completeMove(const Posted &posted) {
+void MessageCommunicator::complete(const Posted &posted, bool padded) {
   const std::size_t element = posted.element();
-  char *to = static_cast<char *>(posted.target);
-  const char *incoming = posted.scratch;
+  char *to = posted.arrived();
+  const char *incoming = posted.scratch + posted.bytesOfPieces();
   for (int peer = 0; peer < size(); ++peer)
     if (peer != rank() && outgoingMessageOf(posted.moves, peer, rank()).runs > 1)
       posted.moves.forEach(peer, rank(), [&](std::size_t, std::size_t t, std::size_t count) {
         std::memcpy(to + t * element, incoming, count * element);
         incoming += count * element;
       });
-}
-
-/// Bytes of the part of `peer` that hold elements.
-static std::size_t heldBytes(const Communicator::Request &request, int peer) {
+  const Request &request = posted.member.request;
+  if (!sums(request))
+    return;
   const ShardLayout layout = layoutOf(request);
-  return layout.outer * layout.held(peer) * layout.inner * sizeOf(request);
-}
-
-std::size_t MessageCommunicator::scratchForScatter(const Posted &posted) const {
-  const ShardLayout layout = layoutOf(posted.request);
-  return heldBytes(posted.request, rank()) * static_cast<std::size_t>(size()) +
-         (layout.outer == 1 ? 0 : layout.wholeCount() * posted.element());
-}
-
-void MessageCommunicator::postScatter(const Posted &posted) {
-  const ShardLayout layout = layoutOf(posted.request);
-  const std::size_t element = posted.element(), incoming = heldBytes(posted.request, rank());
-  const char *from = static_cast<const char *>(posted.source);
-  char *packed = posted.scratch + incoming * size();
-  for (int peer = 0; peer < size(); ++peer)
-    if (peer != rank())
-      receive(posted.scratch + incoming * peer, incoming, peer);
-  for (int peer = 0; peer < size(); ++peer) {
-    if (peer == rank())
-      continue;
-    const char *start = from + peer * layout.local * layout.inner * element;
-    if (layout.outer != 1) {
-      start = packed;
-      forEachRun(layout, peer, [&](std::size_t, std::size_t w, std::size_t count) {
-        std::memcpy(packed, from + w * element, count * element);
-        packed += count * element;
-      });
-    }
-    send(start, heldBytes(posted.request, peer), peer);
-  }
-}
-
-void MessageCommunicator::completeScatter(const Posted &posted, bool padded) {
-  const ShardLayout layout = layoutOf(posted.request);
-  const std::size_t element = posted.element(), incoming = heldBytes(posted.request, rank());
-  const char *from = static_cast<const char *>(posted.source);
-  char *piece = static_cast<char *>(posted.target);
-  std::size_t at = 0;
-  forEachRun(layout, rank(), [&](std::size_t p, std::size_t w, std::size_t count) {
+  forEachRun(layout, rank(), [&](std::size_t p, std::size_t, std::size_t count) {
     for (int peer = 0; peer < size(); ++peer)
-      sources_[peer] = peer == rank() ? from + w * element : posted.scratch + incoming * peer + at;
-    reduceInRankOrder(piece + p * element, sources_.data(), size(), count, posted.request.type,
-                      posted.request.op);
-    at += count * element;
+      sources_[peer] = to + (peer * layout.pieceCount() + p) * element;
+    reduceInRankOrder(posted.target() + p * element, sources_.data(), size(), count, request.type,
+                      request.op);
   });
   if (padded)
-    clearPadding(layout, rank(), piece, element);
+    clearPadding(layout, rank(), posted.target(), element);
 }
 
-void MessageCommunicator::move(const void *source, void *target, const TransferRuns &moves,
-                               const Request &request) {
-  Posted posted{request, source, target, moves};
-  posted.scratch = scratch(scratchForMove(posted));
-  postMove(posted);
+void MessageCommunicator::performAll(const Request &request, const GroupedCollective *members,
+                                     std::size_t count, const int *sources, bool padded) {
+  std::array<std::optional<Posted>, limits::kMaxGroupedCollectives> group; // allocates nothing
+  std::size_t room = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    group[i].emplace(Posted{members[i], movesOf(members[i].request, size(), sources)});
+    room += scratchFor(*group[i]);
+  }
+  char *memory = scratch(room);
+  for (std::size_t i = 0; i < count; ++i) {
+    group[i]->scratch = std::exchange(memory, memory + scratchFor(*group[i]));
+    post(*group[i]);
+  }
   finish(request);
-  completeMove(posted);
-}
-
-void MessageCommunicator::scatter(const void *whole, void *piece, const Request &request,
-                                  bool padded) {
-  Posted posted{request, whole, piece, TransferRuns(request, size())};
-  posted.scratch = scratch(scratchForScatter(posted));
-  postScatter(posted);
-  finish(request);
-  completeScatter(posted, padded);
+  for (std::size_t i = 0; i < count; ++i)
+    complete(*group[i], padded);
 }
 
 void MessageCommunicator::doGroup(const Request &request, const GroupedCollective *members,
                                   std::size_t count) {
   open(request);
-  const bool moves = request.kind == Kind::AllGather;
-  std::array<std::optional<Posted>, limits::kMaxGroupedCollectives> group; // allocates nothing
-  const auto scratchOf = [&](const Posted &posted) {
-    return ((moves ? scratchForMove(posted) : scratchForScatter(posted)) + 63) / 64 * 64;
-  };
-  std::size_t room = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    const Request &own = members[i].request;
-    group[i].emplace(Posted{own, members[i].source, members[i].target, TransferRuns(own, size())});
-    room += scratchOf(*group[i]);
-  }
-  char *memory = scratch(room);
-  for (std::size_t i = 0; i < count; ++i) {
-    group[i]->scratch = std::exchange(memory, memory + scratchOf(*group[i]));
-    moves ? postMove(*group[i]) : postScatter(*group[i]);
-  }
-  finish(request);
-  for (std::size_t i = 0; i < count; ++i)
-    moves ? completeMove(*group[i]) : completeScatter(*group[i], /*padded=*/true);
+  performAll(request, members, count);
 }
 
 void MessageCommunicator::doMove(const void *source, void *target, const Request &request,
                                  const int *sources) {
   open(request);
-  move(source, target, TransferRuns(request, size(), sources), request);
+  const GroupedCollective alone{request, source, target};
+  performAll(request, &alone, 1, sources);
 }
 
 void MessageCommunicator::doReduceScatter(const void *whole, void *piece, const Request &request) {
-  open(request);
-  scatter(whole, piece, request, /*padded=*/true);
+  doMove(whole, piece, request, nullptr);
 }
 
 void MessageCommunicator::doAllReduce(const void *source, void *target, const Request &request) {
@@ -281,9 +237,11 @@ void MessageCommunicator::doAllReduce(const void *source, void *target, const Re
   parts.local = (request.total + size() - 1) / size();
   char *mine = static_cast<char *>(target) +
                std::min<std::size_t>(rank() * parts.local, request.total) * sizeOf(request);
-  scatter(source, mine, parts, /*padded=*/false);
+  const GroupedCollective sum{parts, source, mine};
+  performAll(request, &sum, 1, nullptr, /*padded=*/false);
   parts.kind = Kind::AllGather;
-  move(mine, target, TransferRuns(parts, size()), request);
+  const GroupedCollective gather{parts, mine, target};
+  performAll(request, &gather, 1);
 }
 
 void MessageCommunicator::doBarrier(const Request &request) { open(request); }

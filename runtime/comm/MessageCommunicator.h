@@ -10,12 +10,13 @@
 
 #include "runtime/comm/Communicator.h"
 #include "runtime/comm/PeerContext.h"
+#include "runtime/comm/Socket.h"
 
+#include <functional>
+#include <memory>
 #include <vector>
 
 namespace fsdp::rt {
-
-class TransferRuns;
 
 /// A backend implements the messages, which arrive between two ranks in the order in which they
 /// were sent.
@@ -57,16 +58,13 @@ private:
   void open(const Request &request);
   struct Posted;
   /// Bytes of scratch memory of a collective; its messages; what is done after their arrival.
-  std::size_t scratchForMove(const Posted &posted) const;
-  void postMove(const Posted &posted);
-  void completeMove(const Posted &posted);
-  std::size_t scratchForScatter(const Posted &posted) const;
-  void postScatter(const Posted &posted);
-  /// `padded`: the piece has room for its padding, which is cleared.
-  void completeScatter(const Posted &posted, bool padded);
-  /// `request` is named in errors.
-  void move(const void *source, void *target, const TransferRuns &moves, const Request &request);
-  void scatter(const void *whole, void *piece, const Request &request, bool padded);
+  std::size_t scratchFor(const Posted &posted) const;
+  void post(const Posted &posted);
+  /// `padded`: the piece of a sum has room for its padding, which is cleared.
+  void complete(const Posted &posted, bool padded);
+  /// Performs collectives whose messages are under way at once; `request` is named in errors.
+  void performAll(const Request &request, const GroupedCollective *members, std::size_t count,
+                  const int *sources = nullptr, bool padded = true);
   [[noreturn]] void reportAbsent(const Request &request);
   /// Scratch memory of at least this many bytes, which grows in the first step.
   char *scratch(std::size_t bytes);
@@ -75,6 +73,24 @@ private:
   std::vector<const void *> sources_;
   std::vector<char> scratch_;
 };
+
+/// Makes the connection between this rank and world rank `peer` that both identify by `id`. Calls
+/// `check` several times a second, which may throw. Errors: the rank cannot be reached or does not
+/// connect within `seconds`.
+using ConnectToPeer = std::function<Socket(int peer, std::uint64_t id,
+                                           const std::function<void()> &check, double seconds)>;
+
+/// Messages over TCP. Opens the connections, which all ranks of the group identify by `id`. Errors:
+/// a rank cannot be reached or does not connect in time.
+std::unique_ptr<Communicator> tcpCommunicator(std::string name, const PeerContext &peer,
+                                              const ConnectToPeer &connect, std::uint64_t id,
+                                              std::vector<int> group);
+
+/// Messages over MPI, if the runtime was built with it. Collective over MPI_COMM_WORLD, but for a
+/// sender and a receiver, whose messages have a `tag` other than 0.
+std::unique_ptr<Communicator> mpiCommunicator(std::string name, const PeerContext &peer,
+                                              std::vector<int> group, double timeoutSeconds,
+                                              int tag = 0);
 
 } // namespace fsdp::rt
 

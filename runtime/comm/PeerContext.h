@@ -27,7 +27,12 @@ struct PeerContext {
   /// Set while the rank's context closes: the rank then stops waiting for others.
   std::atomic<bool> closing{false};
 
-  bool isClosing() const { return closing.load(std::memory_order_relaxed); }
+  /// Throws `Aborted` if the job has failed or this rank closes; called by waits for other ranks.
+  void check() const {
+    failure->check();
+    if (closing.load(std::memory_order_relaxed))
+      throw base::Aborted("the rank is leaving");
+  }
 };
 
 } // namespace fsdp::rt

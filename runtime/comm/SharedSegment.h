@@ -10,9 +10,14 @@
 
 #include <atomic>
 #include <cstddef>
+#include <memory>
 #include <string>
+#include <vector>
 
 namespace fsdp::rt {
+
+class Communicator;
+struct PeerContext;
 
 /// The state of a rank, for the other ranks.
 struct RankRecord {
@@ -72,6 +77,9 @@ public:
   static std::size_t bytesFor(const Layout &layout);
   /// `mapping` has bytesFor(layout) bytes, which are zero or in use by peers.
   SharedSegment(Mapping mapping, const Layout &layout);
+  /// In memory of this process and those that it forks later.
+  explicit SharedSegment(const Layout &layout)
+      : SharedSegment(Mapping::anonymous(bytesFor(layout)), layout) {}
 
   const Layout &layout() const { return layout_; }
   base::Failure &failure() const;
@@ -93,6 +101,12 @@ private:
   Mapping mapping_;
   Layout layout_;
 };
+
+/// Collectives in `segment`, as its communicator `index`. `group`: the world ranks, this one among
+/// them; `peerIndex`: the communicator of the other ranks, if it is another one.
+std::unique_ptr<Communicator> sharedMemoryCommunicator(std::string name, const PeerContext &peer,
+                                                       SharedSegment &segment, int index,
+                                                       std::vector<int> group, int peerIndex = -1);
 
 } // namespace fsdp::rt
 

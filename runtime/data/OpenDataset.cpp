@@ -3,10 +3,10 @@
 #include "base/Error.h"
 #include "base/PrintableText.h"
 #include "base/Safetensors.h"
-#include "runtime/data/ConcatenatedDataset.h"
 #include "runtime/numerics/BFloat16.h"
 
 #include <algorithm>
+#include <atomic>
 #include <iterator>
 #include <sys/resource.h>
 #include <utility>
@@ -107,9 +107,9 @@ private:
     const auto &shape = tensor->shape;
     if (shape.empty() ||
         !std::equal(shape.begin() + 1, shape.end(), input.sample.begin(), input.sample.end())) {
-      const std::string extents = shapeText(input.sample.begin(), input.sample.end());
-      refuse(input, "got shape " + shapeText(shape.data(), shape.data() + shape.size()) +
-                        ", expected [samples" + (input.sample.empty() ? "]" : ", ") +
+      const std::string extents = shapeText(input.sample);
+      refuse(input, "got shape " + shapeText(shape) + ", expected [samples" +
+                        (input.sample.empty() ? "]" : ", ") +
                         (input.sample.empty() ? "" : extents.substr(1)));
     }
     return *tensor;
@@ -174,7 +174,50 @@ bool hasSamples(const std::string &path, Table<Input> inputs) {
   }
 }
 
+class ConcatenatedDataset final : public Dataset {
+public:
+  explicit ConcatenatedDataset(std::vector<std::unique_ptr<Dataset>> given)
+      : parts(std::move(given)), wasRead(parts.size()) {
+    std::int64_t end = 0;
+    for (const auto &part : parts)
+      ends.push_back(end += part->samples());
+  }
+
+  std::int64_t samples() const override { return ends.back(); }
+  void read(std::size_t input, std::int64_t sample, void *to) const override {
+    const std::size_t part = partOf(sample);
+    parts[part]->read(input, sample - firstOf(part), to);
+    wasRead[part].store(true, std::memory_order_relaxed);
+  }
+  void readAhead(std::size_t input, std::int64_t sample) const override {
+    const std::size_t part = partOf(sample);
+    parts[part]->readAhead(input, sample - firstOf(part));
+  }
+  /// Checks the files that have been read since the last call.
+  void requireWhole() const override {
+    for (std::size_t i = 0; i < parts.size(); ++i)
+      if (wasRead[i].exchange(false, std::memory_order_relaxed))
+        parts[i]->requireWhole();
+  }
+  const char *form() const override { return parts.front()->form(); }
+
+private:
+  std::size_t partOf(std::int64_t sample) const {
+    return static_cast<std::size_t>(std::upper_bound(ends.begin(), ends.end(), sample) -
+                                    ends.begin());
+  }
+  std::int64_t firstOf(std::size_t part) const { return part ? ends[part - 1] : 0; }
+
+  std::vector<std::unique_ptr<Dataset>> parts;
+  std::vector<std::int64_t> ends;                 ///< the sample after the last one of each part
+  mutable std::vector<std::atomic<bool>> wasRead; ///< of each part
+};
+
 } // namespace
+
+std::unique_ptr<Dataset> concatenate(std::vector<std::unique_ptr<Dataset>> parts) {
+  return std::make_unique<ConcatenatedDataset>(std::move(parts));
+}
 
 std::unique_ptr<Dataset> openDataset(const std::string &path, Table<Input> inputs) {
   const auto isTokens = [](const Input &input) { return input.source != Source::Tensor; };
@@ -203,9 +246,7 @@ std::unique_ptr<Dataset> openDataset(const std::vector<std::string> &paths, Tabl
                   "' has: the files of a run are written by one tokenizer, in one form; convert "
                   "this one or leave it out");
   }
-  if (parts.size() == 1)
-    return std::move(parts.front());
-  return std::make_unique<ConcatenatedDataset>(std::move(parts));
+  return parts.size() == 1 ? std::move(parts.front()) : concatenate(std::move(parts));
 }
 
 } // namespace fsdp::rt

@@ -35,6 +35,9 @@ std::unique_ptr<Dataset> openDataset(const std::string &path, Table<Input> input
 std::unique_ptr<Dataset> openDataset(const std::vector<std::string> &paths, Table<Input> inputs,
                                      std::vector<std::int64_t> &samples);
 
+/// The samples of several data sets, at least one, one after another. No sample spans two of them.
+std::unique_ptr<Dataset> concatenate(std::vector<std::unique_ptr<Dataset>> parts);
+
 /// Opens tokens for `inputs`, all of which are tokens or targets of one context T. There are
 /// floor((tokens - 1) / T) samples. Errors, with file, got and expected: neither kind of file; an
 /// incomplete file; too short for one sample; a token outside of the vocabulary, with its position.

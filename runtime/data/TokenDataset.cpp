@@ -4,7 +4,6 @@
 #include "base/MappedFile.h"
 
 #include <algorithm>
-#include <cstring>
 #include <iterator>
 
 namespace fsdp::rt {
@@ -23,13 +22,6 @@ struct Form {
 };
 constexpr Form kForms[] = {{20240520, 1, 2}, {20240801, 7, 4}};
 constexpr Form kBytes = {0, 0, 1};
-
-/// One value of a file of little-endian numbers, on a little-endian machine; need not be aligned.
-template <typename T> T load(const char *data, std::size_t index) {
-  T value;
-  std::memcpy(&value, data + index * sizeof(T), sizeof(T));
-  return value;
-}
 
 class TokenDataset final : public Dataset {
 public:

@@ -64,7 +64,7 @@ public:
   /// or chrome://tracing: a process for each rank, a thread for its host and each of its streams;
   /// `cat` is the kind of work, `tdur` the processor time, `args` has the bytes of a launch and its
   /// flops if known. A wait is named after the stream and the launch that it waits for. If the
-  /// program has the tables (runtime/program/SegmentTrace.h), arrows connect gathers with their
+  /// program has the tables (runtime/program/Program.h), arrows connect gathers with their
   /// first uses, and a counter shows the live bytes of the arena. Called by every rank, with idle
   /// streams; rank 0 writes.
   void write(const base::OutputPath &path);

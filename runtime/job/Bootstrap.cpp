@@ -6,12 +6,10 @@
 #include "runtime/job/FlightRecord.h"
 #include "runtime/job/ForkedRanks.h"
 #include "runtime/job/Launcher.h"
-#include "runtime/job/MachineMemory.h"
-#include "runtime/job/MpiJob.h"
+#include "runtime/job/Machine.h"
 #include "runtime/job/NodeLocalGroup.h"
 #include "runtime/job/SharedJob.h"
 #include "runtime/job/StopSignals.h"
-#include "runtime/job/TcpJob.h"
 #include "runtime/job/Watchdog.h"
 
 #include <chrono>
@@ -149,10 +147,8 @@ JobOptions onThisMachine(const JobOptions &options, int localRank, int count) {
   return own;
 }
 
-int runThreads(const Mesh &mesh, const JobOptions &options, const std::function<int(Job &)> &body) {
-  requireMemory(MachineMemory::read(), mesh.size(), options.arenaBytes);
-  const SharedSegment::Layout layout = layoutOf(mesh, options);
-  SharedSegment segment(Mapping::anonymous(SharedSegment::bytesFor(layout)), layout);
+int runThreads(const Mesh &mesh, const JobOptions &options, SharedSegment &segment,
+               const std::function<int(Job &)> &body) {
   std::vector<std::thread> ranks;
   std::atomic<int> status{kExitDone};
   try {
@@ -174,8 +170,9 @@ int runThreads(const Mesh &mesh, const JobOptions &options, const std::function<
 
 int runAlone(const Mesh &mesh, const JobOptions &options, const std::function<int(Job &)> &body) {
   requireMemory(MachineMemory::read(), mesh.size(), options.arenaBytes);
-  const SharedSegment::Layout layout = layoutOf(mesh, options);
-  SharedSegment segment(Mapping::anonymous(SharedSegment::bytesFor(layout)), layout);
+  SharedSegment segment(layoutOf(mesh, options));
+  if (options.transport == Transport::Loopback)
+    return runThreads(mesh, options, segment, body);
   if (mesh.size() == 1 && !options.onFailure) {
     SharedJob job(mesh, onThisMachine(options, 0, 1), 0, segment);
     return runRank(job, segment, 0, {}, body);
@@ -250,17 +247,17 @@ int runLaunched(const Mesh &mesh, const JobOptions &asked, const LaunchEnvironme
                 const std::function<int(Job &)> &body) {
   JobOptions options = onThisMachine(asked, std::max(launched.localRank, 0), launched.localSize);
   options.identity = identityOf(mesh, asked);
-  if (launched.size != mesh.size()) {
-    Error error(
-        format("the mesh '%s' has %d ranks, but %s started %d: start %d, or compile the program "
-               "for a mesh of %d",
-               mesh.describe().c_str(), mesh.size(), launched.by.c_str(), launched.size,
-               mesh.size(), launched.size));
-    return reportByFirst(error, launched.rank);
-  }
   Transport way;
   try {
+    if (launched.size != mesh.size())
+      throw Error(
+          format("the mesh '%s' has %d ranks, but %s started %d: start %d, or compile the program "
+                 "for a mesh of %d",
+                 mesh.describe().c_str(), mesh.size(), launched.by.c_str(), launched.size,
+                 mesh.size(), launched.size));
     way = chooseTransport(options, launched);
+    if (way == Transport::SharedMemory)
+      requireMemory(MachineMemory::read(), launched.size, options.arenaBytes);
   } catch (const Error &error) {
     return reportByFirst(error, launched.rank);
   }
@@ -268,11 +265,6 @@ int runLaunched(const Mesh &mesh, const JobOptions &asked, const LaunchEnvironme
     return runMpiRank(mesh, options, launched, body);
   if (way == Transport::Tcp)
     return runTcpRank(mesh, options, launched, body);
-  try {
-    requireMemory(MachineMemory::read(), launched.size, options.arenaBytes);
-  } catch (const Error &error) {
-    return reportByFirst(error, launched.rank);
-  }
   SharedSegment segment = joinSegment(
       layoutOf(mesh, options), {launched.rank, 0, launched.size, launched.key, options.identity},
       options.timeoutSeconds);
@@ -304,8 +296,7 @@ int runRanks(const Mesh &mesh, const JobOptions &asked, const std::function<int(
                  "machine",
                  mesh.size()),
           kExitBadCommandLine);
-    return options.transport == Transport::Loopback ? runThreads(mesh, options, body)
-                                                    : runAlone(mesh, options, body);
+    return runAlone(mesh, options, body);
   } catch (const Aborted &error) {
     // Another rank reports the cause. A launcher ends all ranks when the first one fails, so this
     // one waits.

@@ -22,18 +22,6 @@ namespace {
 /// Seconds in which a process ends after SIGKILL, and in which one with much memory to free does.
 constexpr double kKillTimeout = 5, kKillTimeoutOfLargeProcess = 60;
 
-bool isIgnored(int number) {
-  struct sigaction action;
-  return sigaction(number, nullptr, &action) == 0 && !(action.sa_flags & SA_SIGINFO) &&
-         action.sa_handler == SIG_IGN;
-}
-
-bool endsProcess(int number) {
-  struct sigaction action;
-  return sigaction(number, nullptr, &action) == 0 && !(action.sa_flags & SA_SIGINFO) &&
-         action.sa_handler == SIG_DFL;
-}
-
 } // namespace
 
 ForkedRanks::ForkedRanks(int count, bool handlesStop)
@@ -41,9 +29,9 @@ ForkedRanks::ForkedRanks(int count, bool handlesStop)
   sigemptyset(&awaited_);
   sigaddset(&awaited_, SIGCHLD);
   for (int number : {SIGHUP, SIGINT, SIGTERM})
-    if (handlesStop_ ? !isIgnored(number) : endsProcess(number))
+    if (handlesStop_ ? !isHandledBy(number, SIG_IGN) : isHandledBy(number, SIG_DFL))
       sigaddset(&awaited_, number);
-  if (handlesStop_ && !isIgnored(SIGUSR1))
+  if (handlesStop_ && !isHandledBy(SIGUSR1, SIG_IGN))
     sigaddset(&awaited_, SIGUSR1);
   sigprocmask(SIG_BLOCK, &awaited_, &before_);
   if (handlesStop_) // one that arrived between attempts is for these ranks too

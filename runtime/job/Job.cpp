@@ -1,7 +1,7 @@
 #include "runtime/job/Job.h"
 
 #include "base/Error.h"
-#include "runtime/job/MachineCores.h"
+#include "runtime/job/Machine.h"
 
 namespace fsdp::rt {
 

@@ -1,4 +1,5 @@
-#include "runtime/job/MpiJob.h"
+#include "base/Error.h"
+#include "runtime/job/SharedJob.h"
 
 #ifndef FSDP_WITH_MPI
 
@@ -19,15 +20,15 @@ int runMpiRank(const Mesh &, const JobOptions &, const LaunchEnvironment &,
 
 #else
 
-#include "runtime/comm/MpiCommunicator.h"
+#include "runtime/comm/MessageCommunicator.h"
 #include "runtime/job/ErrorReport.h"
-#include "runtime/job/MachineMemory.h"
-#include "runtime/job/SharedJob.h"
+#include "runtime/job/Machine.h"
 #include "runtime/job/StopSignals.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <mpi.h>
 #include <numeric>
 #include <unistd.h>
 
@@ -49,13 +50,9 @@ public:
   // Splitting the world is a collective over it: all ranks create the same communicators in order.
   std::unique_ptr<Communicator> communicator(int index, int) override {
     CommunicatorSpec spec = specOf(mesh_, options_, index);
-    std::vector<int> group = mesh_.ranksOf(spec, peer_.rank);
-    if (spec.isTransfer()) // the tag is the number of the sender's communicator, from 1
-      return std::make_unique<MpiCommunicator>(
-          spec.name, peer_, std::move(group), options_.timeoutSeconds,
-          1 + (spec.sends ? index : peerIndexOf(options_, index)));
-    return std::make_unique<MpiCommunicator>(spec.name, peer_, std::move(group),
-                                             options_.timeoutSeconds);
+    const int sender = spec.sends ? index : peerIndexOf(options_, index);
+    return mpiCommunicator(spec.name, peer_, mesh_.ranksOf(spec, peer_.rank),
+                           options_.timeoutSeconds, spec.isTransfer() ? 1 + sender : 0);
   }
 };
 
@@ -122,16 +119,14 @@ int runMpiRank(const Mesh &mesh, const JobOptions &asked, const LaunchEnvironmen
   }
 
   // A segment of this rank alone: its arena, its first error, its watchdog.
-  const SharedSegment::Layout layout{1, 1, options.arenaBytes};
-  SharedSegment segment(Mapping::anonymous(SharedSegment::bytesFor(layout)), layout);
+  SharedSegment segment({1, 1, options.arenaBytes});
   MpiJob job(mesh, options, rank, segment);
   std::vector<int> world(size);
   std::iota(world.begin(), world.end(), 0);
   // A rank that is done waits here for the others, and not in MPI_Finalize: the process of Open MPI
   // 4 sometimes hangs when a rank fails while another one finalizes. The timeout is longer, as
   // ranks that still work can report a more precise cause.
-  auto end = std::make_unique<MpiCommunicator>("end of the job", job.peer(), world,
-                                               10 * options.timeoutSeconds);
+  auto end = mpiCommunicator("end of the job", job.peer(), world, 10 * options.timeoutSeconds);
   int status = runRank(job, segment, 0, {}, [&](Job &started) {
     try {
       int result = body(started);

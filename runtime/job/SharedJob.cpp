@@ -2,7 +2,6 @@
 #include "base/MappedFile.h"
 #include "base/PrintableText.h"
 #include "runtime/comm/RankActions.h"
-#include "runtime/comm/SharedMemoryCommunicator.h"
 #include "runtime/job/ErrorReport.h"
 #include "runtime/job/FlightRecord.h"
 #include "runtime/job/StopSignals.h"
@@ -25,9 +24,9 @@ SharedJob::SharedJob(const Mesh &mesh, const JobOptions &options, int rank, Shar
 
 std::unique_ptr<Communicator> SharedJob::communicator(int index, int channel) {
   CommunicatorSpec spec = specOf(mesh_, options_, index);
-  return std::make_unique<SharedMemoryCommunicator>(
-      spec.name, peer_, segment_, index * kChannels + channel, mesh_.ranksOf(spec, peer_.rank),
-      options_.timeoutSeconds, peerIndexOf(options_, index) * kChannels + channel);
+  return sharedMemoryCommunicator(spec.name, peer_, segment_, index * kChannels + channel,
+                                  mesh_.ranksOf(spec, peer_.rank),
+                                  peerIndexOf(options_, index) * kChannels + channel);
 }
 
 SharedSegment::Layout layoutOf(const Mesh &mesh, const JobOptions &options) {

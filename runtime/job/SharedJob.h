@@ -4,6 +4,7 @@
 
 #include "runtime/comm/SharedSegment.h"
 #include "runtime/job/Job.h"
+#include "runtime/job/Launcher.h"
 
 namespace fsdp::rt {
 
@@ -43,6 +44,21 @@ struct Supervision {
 /// error of any rank.
 int runRank(Job &job, SharedSegment &segment, int recordIndex, const Supervision &supervision,
             const std::function<int(Job &)> &body);
+
+/// Runs `body` as a rank of a launcher's job whose rank 0 is at `launched.address`, and returns the
+/// exit status. Ranks of one machine share memory, unless the options select TCP.
+int runTcpRank(const Mesh &mesh, const JobOptions &options, const LaunchEnvironment &launched,
+               const std::function<int(Job &)> &body);
+
+/// Runs `body` as this process's rank in MPI, and returns the exit status. Processes share no
+/// memory. Errors: the runtime was built without MPI; the size of MPI's world is not that of the
+/// mesh; the arenas do not fit into the machine's memory; a rank was started differently than rank
+/// 0.
+int runMpiRank(const Mesh &mesh, const JobOptions &options, const LaunchEnvironment &launched,
+               const std::function<int(Job &)> &body);
+
+/// Whether the runtime was built with MPI.
+bool builtWithMpi();
 
 } // namespace fsdp::rt
 

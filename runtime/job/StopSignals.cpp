@@ -43,9 +43,7 @@ void askForEnd(int number, siginfo_t *info, void *) {
 }
 
 void handle(int number, void (*handler)(int, siginfo_t *, void *)) {
-  struct sigaction before;
-  if (sigaction(number, nullptr, &before) == 0 && !(before.sa_flags & SA_SIGINFO) &&
-      before.sa_handler == SIG_IGN)
+  if (isHandledBy(number, SIG_IGN))
     return;
   struct sigaction action{};
   action.sa_sigaction = handler;
@@ -55,6 +53,12 @@ void handle(int number, void (*handler)(int, siginfo_t *, void *)) {
 }
 
 } // namespace
+
+bool isHandledBy(int number, void (*handler)(int)) {
+  struct sigaction action;
+  return sigaction(number, nullptr, &action) == 0 && !(action.sa_flags & SA_SIGINFO) &&
+         action.sa_handler == handler;
+}
 
 const char *nameOfStop(int number) {
   return number == SIGINT ? "SIGINT" : number == SIGHUP ? "SIGHUP" : "SIGTERM";

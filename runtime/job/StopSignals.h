@@ -13,6 +13,9 @@ constexpr double kSameSignalSeconds = 0.2;
 constexpr int statusOfSignal(int number) { return 128 + number; }
 constexpr bool isStatusOfSignal(int status) { return status > 128; }
 
+/// Whether the process handles a signal by `handler`: SIG_DFL or SIG_IGN.
+bool isHandledBy(int number, void (*handler)(int));
+
 /// The name of a signal that ends the run.
 const char *nameOfStop(int number);
 

@@ -1,11 +1,9 @@
-#include "runtime/job/TcpJob.h"
 #include "base/PrintableText.h"
-#include "runtime/comm/SharedMemoryCommunicator.h"
-#include "runtime/comm/TcpCommunicator.h"
+#include "runtime/comm/MessageCommunicator.h"
 #include "runtime/job/ControlChannel.h"
 #include "runtime/job/ErrorReport.h"
 #include "runtime/job/JobToken.h"
-#include "runtime/job/MachineMemory.h"
+#include "runtime/job/Machine.h"
 #include "runtime/job/NodeLocalGroup.h"
 #include "runtime/job/SharedJob.h"
 #include "runtime/job/StopSignals.h"
@@ -64,9 +62,8 @@ public:
     const int peerIndex = peerIndexOf(options_, index);
     if (!local_.alone() &&
         std::all_of(group.begin(), group.end(), [&](int rank) { return local_.has(rank); }))
-      return std::make_unique<SharedMemoryCommunicator>(spec.name, peer_, segment_, number, group,
-                                                        options_.timeoutSeconds,
-                                                        peerIndex * kChannels + channel);
+      return sharedMemoryCommunicator(spec.name, peer_, segment_, number, group,
+                                      peerIndex * kChannels + channel);
     // A communicator that is created again gets its own connections. Both ends of transfers take
     // the number of the sender, and another one if the receiver is the lower rank: two ranks may
     // both send to each other.
@@ -75,11 +72,11 @@ public:
                                                 (group.front() > group.back());
     const std::uint64_t id =
         std::uint64_t(made_[number]++) << 32 | static_cast<std::uint32_t>(common);
-    return std::make_unique<TcpCommunicator>(
+    return tcpCommunicator(
         spec.name, peer_,
         [this](int peer, std::uint64_t connection, const std::function<void()> &check,
                double seconds) { return control_.join(peer, connection, check, seconds); },
-        id, group, options_.timeoutSeconds);
+        id, group);
   }
 
 private:
@@ -124,10 +121,8 @@ int end(const RendezvousError &error, int rank, int localRank) {
 SharedSegment segmentOf(const Mesh &mesh, const JobOptions &options, int rank,
                         const LocalRanks &local, std::uint64_t nonce) {
   requireMemory(MachineMemory::read(), static_cast<int>(local.ranks.size()), options.arenaBytes);
-  if (local.alone()) {
-    const SharedSegment::Layout layout{1, 1, options.arenaBytes};
-    return SharedSegment(Mapping::anonymous(SharedSegment::bytesFor(layout)), layout);
-  }
+  if (local.alone())
+    return SharedSegment({1, 1, options.arenaBytes});
   return joinSegment(
       layoutOf(mesh, options),
       {rank, local.ranks.front(), static_cast<int>(local.ranks.size()),

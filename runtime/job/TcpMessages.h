@@ -11,7 +11,6 @@
 #include "base/Error.h"
 #include "runtime/comm/Socket.h"
 #include "runtime/job/RunIdentity.h"
-#include "runtime/job/Sha256.h"
 
 #include <cstdint>
 #include <optional>
@@ -34,7 +33,13 @@ enum class FrameKind : std::uint64_t {
   Connect = 0x66736470'636f6e31,   ///< a rank to another one that it opens a connection to
 };
 
-constexpr std::size_t kFrameHeader = 16, kFrameOverhead = kFrameHeader + sizeof(Digest256);
+/// SHA-256 (FIPS 180-4), as 32 bytes.
+std::string sha256(std::string_view bytes);
+/// HMAC-SHA-256 (RFC 2104) of the bytes.
+std::string hmacSha256(std::string_view key, std::string_view bytes);
+
+/// Of a proof, which is an HMAC-SHA-256; around a payload.
+constexpr std::size_t kDigest = 32, kFrameHeader = 16, kFrameOverhead = kFrameHeader + kDigest;
 
 /// The frame around a payload. `context` is known to both ends, as the key is.
 std::string sealFrame(FrameKind kind, std::string_view payload, std::string_view key,

@@ -22,6 +22,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <type_traits>
 
 namespace fsdp::rt::pairs {
 
@@ -151,298 +152,271 @@ struct GradientHead {
   ResultRows dQ;
 };
 
-/// The gradient of the heads of one group after the other. Scratch memory grows with the number of
-/// keys.
-class GroupGradient {
+/// Scratch memory of the gradient of a group, which grows with the number of keys.
+struct GradientMemory {
+  std::size_t width;  ///< filled up
+  std::size_t strips; ///< of keys
+  std::size_t bytes;  ///< of `memory`, which is aligned to 64
+  float *scores, *dQ, *logSumExp, *along, *dK, *dV;
+  bf16 *qTransposed, *dOutTransposed, *qPairs, *dOutPairs;
+  bf16 *keyRows, *valueRows, *keyColumns; ///< of all keys; columns block after block
+  bf16 *probabilities, *scoreGradients, *scoreGradientPairs;
+  bool *begunKeys; ///< strips with non-zero sums
+
+  /// Without memory only `bytes` is of use.
+  explicit GradientMemory(const AttentionShape &shape, char *memory = nullptr)
+      : width(roundUp(shape.width)), strips((shape.keys + kBlock - 1) / kBlock) {
+    const std::size_t sums = (shape.keys + kKeys - 1) / kKeys * kKeys * width;
+    auto next = reinterpret_cast<std::uintptr_t>(memory);
+    const auto place = [&](std::size_t count, auto &...arrays) {
+      ((arrays = reinterpret_cast<std::remove_reference_t<decltype(arrays)>>(next),
+        next += count * sizeof *arrays),
+       ...);
+    };
+    place(4 * kBlock * kBlock, scores);
+    place(kQueries * width, dQ);
+    place(kQueries, logSumExp, along);
+    place(sums, dK, dV);
+    place(kQueries * width, qTransposed, dOutTransposed, qPairs, dOutPairs);
+    place(sums, keyRows, valueRows, keyColumns);
+    place(kBlock * kQueries, probabilities, scoreGradients);
+    place(kKeys * kQueries, scoreGradientPairs);
+    place(strips, begunKeys);
+    bytes = (next - reinterpret_cast<std::uintptr_t>(memory) + 63) / 64 * 64;
+  }
+};
+
+/// The gradient of the heads of one group after the other.
+class GroupGradient : GradientMemory {
 public:
-  /// `memory`: scratch memory of `bytes(shape)`, aligned to 64.
-  GroupGradient(const AttentionShape &shape, const PairMultiplier &multiply, char *memory);
-  static std::size_t bytes(const AttentionShape &shape);
+  GroupGradient(const AttentionShape &shape, const PairMultiplier &multiply, char *memory)
+      : GradientMemory(shape, memory), shape(shape), multiply(multiply) {}
 
   /// `sees` lives as long as heads are added.
-  void begin(Rows k, Rows v, const Visibility &sees);
+  void begin(Rows k, Rows v, const Visibility &ofBatch) {
+    sees = &ofBatch;
+    std::fill_n(begunKeys, strips, false);
+    for (std::size_t key = 0; key < shape.keys; key += kBlock) {
+      const std::size_t rows = std::min<std::size_t>(kBlock, shape.keys - key);
+      const Block keys{k.at(key), k.stride, rows, shape.width};
+      copyRows(keys, keyRows + key * width, width);
+      copyRows({v.at(key), v.stride, rows, shape.width}, valueRows + key * width, width);
+      packColumns(keys, keyColumns + key / kKeys * kKeys * width + key % kKeys, kKeys);
+    }
+  }
+
   /// Writes dQ; dK and dV are sums over the heads of the group.
-  void add(const GradientHead &head);
-  void finish(ResultRows dK, ResultRows dV);
+  void add(const GradientHead &head) {
+    bias = head.bias;
+    for (std::size_t first = 0; first < shape.queries; first += kQueries) {
+      const std::size_t queries = std::min<std::size_t>(kQueries, shape.queries - first);
+      packQueries(head, first, queries);
+      std::fill(std::begin(begunQueries), std::end(begunQueries), false);
+      if (sees->ids)
+        for (std::size_t t = 0; t < kQueries; ++t)
+          queryIds[t] = sees->idOf(std::min(first + t, first + queries - 1));
+      const std::size_t keys = sees->endOfSeen(first + queries - 1);
+      for (std::size_t key = sees->firstSeen(first) / kKeys * kKeys; key < keys; key += kKeys)
+        addKeys(first, queries, key, std::min(kKeys, keys - key));
+      for (std::size_t j = 0; j < roundUp(queries) / kBlock; ++j)
+        if (!begunQueries[j]) // of queries that attend to no key
+          std::fill_n(dQ + j * kBlock * width, kBlock * width, 0.0f);
+      writeQueries(head, first, queries);
+    }
+  }
+
+  void finish(ResultRows newDK, ResultRows newDV) {
+    for (std::size_t key = 0; key < shape.keys; ++key) {
+      if (!begunKeys[key / kBlock]) { // no query attends to it
+        std::fill_n(dK + key * width, width, 0.0f);
+        std::fill_n(dV + key * width, width, 0.0f);
+      }
+      storeRow(dK + key * width, shape.width, shape.scale, newDK.at(key));
+      storeRow(dV + key * width, shape.width, 1, newDV.at(key));
+    }
+  }
 
 private:
-  struct Strip;
+  /// Up to 32 keys, of a block of keys that begins at `blockKey`.
+  struct Strip {
+    std::size_t blockKey, key, keys;
+    /// The range of the block of queries, in whole squares, that contains all queries that attend
+    /// to any of the keys.
+    std::size_t firstQuery, endQuery;
+  };
+
+  void packQueries(const GradientHead &head, std::size_t first, std::size_t count) {
+    for (std::size_t i = 0; i < count; i += kBlock) {
+      const std::size_t rows = std::min(kBlock, count - i);
+      const Block q{head.q.at(first + i), head.q.stride, rows, shape.width};
+      const Block dOut{head.dOut.at(first + i), head.dOut.stride, rows, shape.width};
+      packTransposed(q, qTransposed + i * width);
+      packTransposed(dOut, dOutTransposed + i * width);
+      packPairs(q, qPairs + i * 32, kQueries * 32);
+      packPairs(dOut, dOutPairs + i * 32, kQueries * 32);
+      for (std::size_t r = i; r < i + kBlock; ++r) {
+        // A query that attends to no key has -infinity, from which no number may be subtracted.
+        const bool seesSome = r < count && head.logSumExp[first + r] != -kInfinity;
+        logSumExp[r] = seesSome ? head.logSumExp[first + r] * kLog2e : 0.0f;
+        along[r] =
+            r < count ? dot(head.out.at(first + r), head.dOut.at(first + r), shape.width) : 0.0f;
+        if (bias && r < count)
+          biasShifts[r] = sees->shiftOf(bias + (first + r) * shape.keys, first + r);
+      }
+    }
+  }
+
+  void addStrip(std::size_t firstQuery, std::size_t count, const Strip &strip) {
+    const std::size_t begin = strip.firstQuery, queries = strip.endQuery;
+    const bool hasOptions = shape.window != 0 || shape.softcap != 0 || sees->ids || bias;
+    alignas(64) float slopes[kBlock * kBlock];
+    alignas(64) std::int32_t keyIds[kBlock] = {};
+    if (sees->ids)
+      std::copy_n(sees->ids + strip.key, strip.keys, keyIds);
+    const auto products = [&](std::size_t query, float *to) {
+      const Bf16MicroKernel product{kBlock, kBlock, width, width, 0, kBlock};
+      multiply(product, keyRows + strip.key * width, qTransposed + query * width, to, false);
+      multiply(product, valueRows + strip.key * width, dOutTransposed + query * width,
+               to + kBlock * kBlock, false);
+    };
+    // The next square's products run while this one's exponentials are computed.
+    float *square = scores, *next = scores + 2 * kBlock * kBlock;
+    products(begin, square);
+    for (std::size_t query = begin; query < queries; query += kBlock) {
+      if (query + kBlock < queries)
+        products(query + kBlock, next);
+      const Square at{square,
+                      square + kBlock * kBlock,
+                      logSumExp + query,
+                      along + query,
+                      probabilities + query,
+                      scoreGradients + query,
+                      scoreGradientPairs + query * kKeys + (strip.key - strip.blockKey) * 32};
+      const float factor = shape.scale * kLog2e;
+      std::ptrdiff_t firstThatSees = -std::ptrdiff_t(kBlock);
+      if (shape.causal)
+        firstThatSees =
+            static_cast<std::ptrdiff_t>(strip.key) -
+            static_cast<std::ptrdiff_t>(shape.positionOf(std::int64_t(firstQuery + query)));
+      if (hasOptions) {
+        SquareOptions options;
+        if (shape.window != 0)
+          options.endOfWindow =
+              static_cast<std::ptrdiff_t>(strip.key) + std::ptrdiff_t(shape.window) -
+              static_cast<std::ptrdiff_t>(shape.positionOf(std::int64_t(firstQuery + query)));
+        if (sees->ids)
+          options.keyIds = keyIds, options.queryIds = queryIds + query;
+        if (shape.softcap != 0) {
+          capSquare(shape.scale, shape.softcap, square, slopes);
+          options.slopes = slopes;
+        }
+        if (bias && query < count)
+          addBias(shape.softcap != 0 ? 1 : shape.scale,
+                  bias + (firstQuery + query) * shape.keys + strip.key, biasShifts + query,
+                  shape.keys, strip.keys, std::min(kBlock, count - query), square);
+        computeScoreGradients<true, true>(at, shape.softcap != 0 || bias ? kLog2e : factor,
+                                          firstThatSees, strip.keys, options);
+      } else if (firstThatSees > -std::ptrdiff_t(kBlock) + 1 || strip.keys < kBlock)
+        computeScoreGradients<true>(at, factor, firstThatSees, strip.keys);
+      else
+        computeScoreGradients<false>(at, factor, 0, kBlock);
+      std::swap(square, next);
+    }
+    const bool isFirst = !begunKeys[strip.key / kBlock];
+    const Bf16MicroKernel overQueries{kBlock,   width,         queries - begin,
+                                      kQueries, 32 * kQueries, width};
+    multiply(overQueries, probabilities + begin, dOutPairs + begin * 32, dV + strip.key * width,
+             !isFirst);
+    multiply(overQueries, scoreGradients + begin, qPairs + begin * 32, dK + strip.key * width,
+             !isFirst);
+    begunKeys[strip.key / kBlock] = true;
+  }
+
   Strip stripOf(std::size_t firstQuery, std::size_t filled, std::size_t blockKey,
-                std::size_t key) const;
-  void packQueries(const GradientHead &head, std::size_t first, std::size_t count);
-  void addKeys(std::size_t firstQuery, std::size_t queries, std::size_t firstKey, std::size_t keys);
-  void addStrip(std::size_t firstQuery, std::size_t count, const Strip &strip);
-  void writeQueries(const GradientHead &head, std::size_t first, std::size_t count);
+                std::size_t key) const {
+    Strip strip{blockKey, key, std::min<std::size_t>(kBlock, shape.keys - key), 0, filled};
+    const auto offset = static_cast<std::ptrdiff_t>(shape.positionOf(std::int64_t(firstQuery)));
+    if (shape.causal)
+      strip.firstQuery = static_cast<std::size_t>(
+          std::max<std::ptrdiff_t>(static_cast<std::ptrdiff_t>(key) - offset, 0));
+    if (shape.window != 0)
+      strip.endQuery = static_cast<std::size_t>(std::clamp<std::ptrdiff_t>(
+          static_cast<std::ptrdiff_t>(key + strip.keys - 1) + std::ptrdiff_t(shape.window) - offset,
+          0, static_cast<std::ptrdiff_t>(filled)));
+    if (sees->ids && strip.firstQuery < strip.endQuery) {
+      const auto [first, end] = Visibility::narrow(
+          {strip.firstQuery, strip.endQuery}, [&](std::size_t t) { return queryIds[t]; },
+          {key, key + strip.keys}, [&](std::size_t s) { return sees->ids[s]; });
+      strip.firstQuery = first, strip.endQuery = end;
+    }
+    strip.firstQuery = strip.firstQuery / kBlock * kBlock;
+    strip.endQuery = std::max(roundUp(strip.endQuery), strip.firstQuery);
+    return strip;
+  }
+
+  void addKeys(std::size_t firstQuery, std::size_t queries, std::size_t firstKey,
+               std::size_t keys) {
+    const std::size_t filled = roundUp(queries);
+    Visibility::Range seen[kQueries / kBlock] = {}; // keys of the block, in whole strips
+    for (std::size_t i = 0; i < keys; i += kBlock) {
+      const Strip strip = stripOf(firstQuery, filled, firstKey, firstKey + i);
+      if (strip.firstQuery == strip.endQuery)
+        continue;
+      addStrip(firstQuery, queries, strip);
+      for (std::size_t j = strip.firstQuery / kBlock; j < strip.endQuery / kBlock; ++j) {
+        bf16 *const pairs = scoreGradientPairs + j * kBlock * kKeys;
+        if (seen[j].end == 0)
+          seen[j].begin = i;
+        else // strips of other documents between those of this one
+          std::fill(pairs + seen[j].end * 32, pairs + i * 32, bf16(0));
+        seen[j].end = i + kBlock;
+      }
+    }
+    for (std::size_t j = 0; j < filled / kBlock; ++j) {
+      const auto [begin, end] = seen[j];
+      if (begin == end)
+        continue;
+      multiply({width, kBlock, end - begin, kKeys, 0, kBlock},
+               keyColumns + firstKey * width + begin,
+               scoreGradientPairs + j * kBlock * kKeys + begin * 32, dQ + j * kBlock * width,
+               begunQueries[j]);
+      begunQueries[j] = true;
+    }
+  }
+
+  void writeQueries(const GradientHead &head, std::size_t first, std::size_t count) {
+    const __m512 factors = _mm512_set1_ps(shape.scale);
+    for (std::size_t j = 0; j < count; j += kBlock)
+      for (std::size_t column = 0; column < shape.width; column += 32)
+        for (std::size_t half = 0; half < 2; ++half) {
+          const float *from = dQ + j * width + column * kBlock + 16 * half;
+          __m512i v[16];
+#pragma GCC unroll 16
+          for (std::size_t i = 0; i < 16; ++i) {
+            const __m512 even = _mm512_loadu_ps(from + 2 * i * kBlock);
+            const __m512 odd = _mm512_loadu_ps(from + (2 * i + 1) * kBlock);
+            const __m512i both = narrow(_mm512_mul_ps(factors, even), _mm512_mul_ps(factors, odd));
+            v[i] = interleaveHalves(both);
+          }
+          transpose(v);
+#pragma GCC unroll 16
+          for (std::size_t i = 0; i < 16; ++i) {
+            const std::size_t query = j + queryOfPair(half, i);
+            if (query < count)
+              _mm512_mask_storeu_epi16(head.dQ.at(first + query) + column,
+                                       firstWords(shape.width - column), v[i]);
+          }
+        }
+  }
 
   const AttentionShape &shape;
   const PairMultiplier &multiply;
   const Visibility *sees = nullptr; ///< of the batch
   const float *bias = nullptr;      ///< of the head, or null
-  std::size_t width;                ///< filled up
-  bool *begunKeys;                  ///< strips with non-zero sums
   bool begunQueries[kQueries / kBlock];
   std::int32_t queryIds[kQueries]; ///< of the block of queries
   float biasShifts[kQueries];      ///< the number subtracted from the bias of each
-  // Scratch memory; see the constructor.
-  bf16 *qTransposed, *dOutTransposed, *qPairs, *dOutPairs;
-  bf16 *keyRows, *valueRows, *keyColumns; ///< of all keys; columns block after block
-  bf16 *probabilities, *scoreGradients, *scoreGradientPairs;
-  float *scores, *dQ, *dK, *dV, *logSumExp, *along;
 };
-
-/// Up to 32 keys, of a block of keys that begins at `blockKey`.
-struct GroupGradient::Strip {
-  std::size_t blockKey, key, keys;
-  /// The range of the block of queries, in whole squares, that contains all queries that attend to
-  /// any of the keys.
-  std::size_t firstQuery, endQuery;
-};
-
-/// How many numbers a gradient keeps.
-struct GradientCounts {
-  std::size_t strips, sums, floats, narrow;
-
-  explicit GradientCounts(const AttentionShape &shape)
-      : strips((shape.keys + kBlock - 1) / kBlock) {
-    const std::size_t width = roundUp(shape.width), blocks = (shape.keys + kKeys - 1) / kKeys;
-    sums = blocks * kKeys * width; // and rows and columns of keys
-    floats = 4 * kBlock * kBlock + kQueries * width + 2 * sums + 2 * kQueries;
-    narrow = 4 * kQueries * width + 3 * sums + 2 * kBlock * kQueries + kKeys * kQueries;
-  }
-};
-
-std::size_t GroupGradient::bytes(const AttentionShape &shape) {
-  const GradientCounts counts(shape);
-  return (counts.floats * sizeof(float) + counts.narrow * sizeof(bf16) + counts.strips + 63) / 64 *
-         64;
-}
-
-GroupGradient::GroupGradient(const AttentionShape &shape, const PairMultiplier &multiply,
-                             char *memory)
-    : shape(shape), multiply(multiply), width(roundUp(shape.width)) {
-  const std::size_t sums = GradientCounts(shape).sums;
-  scores = reinterpret_cast<float *>(memory);
-  dQ = scores + 4 * kBlock * kBlock;
-  logSumExp = dQ + kQueries * width;
-  along = logSumExp + kQueries;
-  dK = along + kQueries;
-  dV = dK + sums;
-  qTransposed = reinterpret_cast<bf16 *>(dV + sums);
-  dOutTransposed = qTransposed + kQueries * width;
-  qPairs = dOutTransposed + kQueries * width;
-  dOutPairs = qPairs + kQueries * width;
-  keyRows = dOutPairs + kQueries * width;
-  valueRows = keyRows + sums;
-  keyColumns = valueRows + sums;
-  probabilities = keyColumns + sums;
-  scoreGradients = probabilities + kBlock * kQueries;
-  scoreGradientPairs = scoreGradients + kBlock * kQueries;
-  begunKeys = reinterpret_cast<bool *>(scoreGradientPairs + kKeys * kQueries);
-}
-
-void GroupGradient::begin(Rows k, Rows v, const Visibility &ofBatch) {
-  sees = &ofBatch;
-  std::fill_n(begunKeys, GradientCounts(shape).strips, false);
-  for (std::size_t key = 0; key < shape.keys; key += kBlock) {
-    const std::size_t rows = std::min<std::size_t>(kBlock, shape.keys - key);
-    const Block keys{k.at(key), k.stride, rows, shape.width};
-    copyRows(keys, keyRows + key * width, width);
-    copyRows({v.at(key), v.stride, rows, shape.width}, valueRows + key * width, width);
-    packColumns(keys, keyColumns + key / kKeys * kKeys * width + key % kKeys, kKeys);
-  }
-}
-
-void GroupGradient::packQueries(const GradientHead &head, std::size_t first, std::size_t count) {
-  for (std::size_t i = 0; i < count; i += kBlock) {
-    const std::size_t rows = std::min(kBlock, count - i);
-    const Block q{head.q.at(first + i), head.q.stride, rows, shape.width};
-    const Block dOut{head.dOut.at(first + i), head.dOut.stride, rows, shape.width};
-    packTransposed(q, qTransposed + i * width);
-    packTransposed(dOut, dOutTransposed + i * width);
-    packPairs(q, qPairs + i * 32, kQueries * 32);
-    packPairs(dOut, dOutPairs + i * 32, kQueries * 32);
-    for (std::size_t r = i; r < i + kBlock; ++r) {
-      // A query that attends to no key has -infinity, from which no number may be subtracted.
-      const bool seesSome = r < count && head.logSumExp[first + r] != -kInfinity;
-      logSumExp[r] = seesSome ? head.logSumExp[first + r] * kLog2e : 0.0f;
-      along[r] =
-          r < count ? dot(head.out.at(first + r), head.dOut.at(first + r), shape.width) : 0.0f;
-      if (bias && r < count)
-        biasShifts[r] = sees->shiftOf(bias + (first + r) * shape.keys, first + r);
-    }
-  }
-}
-
-void GroupGradient::addStrip(std::size_t firstQuery, std::size_t count, const Strip &strip) {
-  const std::size_t begin = strip.firstQuery, queries = strip.endQuery;
-  const bool hasOptions = shape.window != 0 || shape.softcap != 0 || sees->ids || bias;
-  alignas(64) float slopes[kBlock * kBlock];
-  alignas(64) std::int32_t keyIds[kBlock] = {};
-  if (sees->ids)
-    std::copy_n(sees->ids + strip.key, strip.keys, keyIds);
-  const auto products = [&](std::size_t query, float *to) {
-    const Bf16MicroKernel product{kBlock, kBlock, width, width, 0, kBlock};
-    multiply(product, keyRows + strip.key * width, qTransposed + query * width, to, false);
-    multiply(product, valueRows + strip.key * width, dOutTransposed + query * width,
-             to + kBlock * kBlock, false);
-  };
-  // The next square's products run while this one's exponentials are computed.
-  float *square = scores, *next = scores + 2 * kBlock * kBlock;
-  products(begin, square);
-  for (std::size_t query = begin; query < queries; query += kBlock) {
-    if (query + kBlock < queries)
-      products(query + kBlock, next);
-    const Square at{square,
-                    square + kBlock * kBlock,
-                    logSumExp + query,
-                    along + query,
-                    probabilities + query,
-                    scoreGradients + query,
-                    scoreGradientPairs + query * kKeys + (strip.key - strip.blockKey) * 32};
-    const float factor = shape.scale * kLog2e;
-    std::ptrdiff_t firstThatSees = -std::ptrdiff_t(kBlock);
-    if (shape.causal)
-      firstThatSees =
-          static_cast<std::ptrdiff_t>(strip.key) -
-          static_cast<std::ptrdiff_t>(shape.positionOf(std::int64_t(firstQuery + query)));
-    if (hasOptions) {
-      SquareOptions options;
-      if (shape.window != 0)
-        options.endOfWindow =
-            static_cast<std::ptrdiff_t>(strip.key) + std::ptrdiff_t(shape.window) -
-            static_cast<std::ptrdiff_t>(shape.positionOf(std::int64_t(firstQuery + query)));
-      if (sees->ids)
-        options.keyIds = keyIds, options.queryIds = queryIds + query;
-      if (shape.softcap != 0) {
-        capSquare(shape.scale, shape.softcap, square, slopes);
-        options.slopes = slopes;
-      }
-      if (bias && query < count)
-        addBias(shape.softcap != 0 ? 1 : shape.scale,
-                bias + (firstQuery + query) * shape.keys + strip.key, biasShifts + query,
-                shape.keys, strip.keys, std::min(kBlock, count - query), square);
-      computeScoreGradients<true, true>(at, shape.softcap != 0 || bias ? kLog2e : factor,
-                                        firstThatSees, strip.keys, options);
-    } else if (firstThatSees > -std::ptrdiff_t(kBlock) + 1 || strip.keys < kBlock)
-      computeScoreGradients<true>(at, factor, firstThatSees, strip.keys);
-    else
-      computeScoreGradients<false>(at, factor, 0, kBlock);
-    std::swap(square, next);
-  }
-  const bool isFirst = !begunKeys[strip.key / kBlock];
-  const Bf16MicroKernel overQueries{kBlock, width, queries - begin, kQueries, 32 * kQueries, width};
-  multiply(overQueries, probabilities + begin, dOutPairs + begin * 32, dV + strip.key * width,
-           !isFirst);
-  multiply(overQueries, scoreGradients + begin, qPairs + begin * 32, dK + strip.key * width,
-           !isFirst);
-  begunKeys[strip.key / kBlock] = true;
-}
-
-GroupGradient::Strip GroupGradient::stripOf(std::size_t firstQuery, std::size_t filled,
-                                            std::size_t blockKey, std::size_t key) const {
-  Strip strip{blockKey, key, std::min<std::size_t>(kBlock, shape.keys - key), 0, filled};
-  const auto offset = static_cast<std::ptrdiff_t>(shape.positionOf(std::int64_t(firstQuery)));
-  if (shape.causal)
-    strip.firstQuery = static_cast<std::size_t>(
-        std::max<std::ptrdiff_t>(static_cast<std::ptrdiff_t>(key) - offset, 0));
-  if (shape.window != 0)
-    strip.endQuery = static_cast<std::size_t>(std::clamp<std::ptrdiff_t>(
-        static_cast<std::ptrdiff_t>(key + strip.keys - 1) + std::ptrdiff_t(shape.window) - offset,
-        0, static_cast<std::ptrdiff_t>(filled)));
-  if (sees->ids && strip.firstQuery < strip.endQuery) {
-    const auto [first, end] = Visibility::narrow(
-        {strip.firstQuery, strip.endQuery}, [&](std::size_t t) { return queryIds[t]; },
-        {key, key + strip.keys}, [&](std::size_t s) { return sees->ids[s]; });
-    strip.firstQuery = first, strip.endQuery = end;
-  }
-  strip.firstQuery = strip.firstQuery / kBlock * kBlock;
-  strip.endQuery = std::max(roundUp(strip.endQuery), strip.firstQuery);
-  return strip;
-}
-
-void GroupGradient::addKeys(std::size_t firstQuery, std::size_t queries, std::size_t firstKey,
-                            std::size_t keys) {
-  const std::size_t filled = roundUp(queries);
-  Visibility::Range seen[kQueries / kBlock] = {}; // keys of the block, in whole strips
-  for (std::size_t i = 0; i < keys; i += kBlock) {
-    const Strip strip = stripOf(firstQuery, filled, firstKey, firstKey + i);
-    if (strip.firstQuery == strip.endQuery)
-      continue;
-    addStrip(firstQuery, queries, strip);
-    for (std::size_t j = strip.firstQuery / kBlock; j < strip.endQuery / kBlock; ++j) {
-      bf16 *const pairs = scoreGradientPairs + j * kBlock * kKeys;
-      if (seen[j].end == 0)
-        seen[j].begin = i;
-      else // strips of other documents between those of this one
-        std::fill(pairs + seen[j].end * 32, pairs + i * 32, bf16(0));
-      seen[j].end = i + kBlock;
-    }
-  }
-  for (std::size_t j = 0; j < filled / kBlock; ++j) {
-    const auto [begin, end] = seen[j];
-    if (begin == end)
-      continue;
-    multiply({width, kBlock, end - begin, kKeys, 0, kBlock}, keyColumns + firstKey * width + begin,
-             scoreGradientPairs + j * kBlock * kKeys + begin * 32, dQ + j * kBlock * width,
-             begunQueries[j]);
-    begunQueries[j] = true;
-  }
-}
-
-void GroupGradient::writeQueries(const GradientHead &head, std::size_t first, std::size_t count) {
-  const __m512 factors = _mm512_set1_ps(shape.scale);
-  for (std::size_t j = 0; j < count; j += kBlock)
-    for (std::size_t column = 0; column < shape.width; column += 32)
-      for (std::size_t half = 0; half < 2; ++half) {
-        const float *from = dQ + j * width + column * kBlock + 16 * half;
-        __m512i v[16];
-#pragma GCC unroll 16
-        for (std::size_t i = 0; i < 16; ++i) {
-          const __m512 even = _mm512_loadu_ps(from + 2 * i * kBlock);
-          const __m512 odd = _mm512_loadu_ps(from + (2 * i + 1) * kBlock);
-          const __m512i both = narrow(_mm512_mul_ps(factors, even), _mm512_mul_ps(factors, odd));
-          v[i] = interleaveHalves(both);
-        }
-        transpose(v);
-#pragma GCC unroll 16
-        for (std::size_t i = 0; i < 16; ++i) {
-          const std::size_t query = j + queryOfPair(half, i);
-          if (query < count)
-            _mm512_mask_storeu_epi16(head.dQ.at(first + query) + column,
-                                     firstWords(shape.width - column), v[i]);
-        }
-      }
-}
-
-void GroupGradient::add(const GradientHead &head) {
-  bias = head.bias;
-  for (std::size_t first = 0; first < shape.queries; first += kQueries) {
-    const std::size_t queries = std::min<std::size_t>(kQueries, shape.queries - first);
-    packQueries(head, first, queries);
-    std::fill(std::begin(begunQueries), std::end(begunQueries), false);
-    if (sees->ids)
-      for (std::size_t t = 0; t < kQueries; ++t)
-        queryIds[t] = sees->idOf(std::min(first + t, first + queries - 1));
-    const std::size_t keys = sees->endOfSeen(first + queries - 1);
-    for (std::size_t key = sees->firstSeen(first) / kKeys * kKeys; key < keys; key += kKeys)
-      addKeys(first, queries, key, std::min(kKeys, keys - key));
-    for (std::size_t j = 0; j < roundUp(queries) / kBlock; ++j)
-      if (!begunQueries[j]) // of queries that attend to no key
-        std::fill_n(dQ + j * kBlock * width, kBlock * width, 0.0f);
-    writeQueries(head, first, queries);
-  }
-}
-
-void GroupGradient::finish(ResultRows newDK, ResultRows newDV) {
-  for (std::size_t key = 0; key < shape.keys; ++key) {
-    if (!begunKeys[key / kBlock]) { // no query attends to it
-      std::fill_n(dK + key * width, width, 0.0f);
-      std::fill_n(dV + key * width, width, 0.0f);
-    }
-    storeRow(dK + key * width, shape.width, shape.scale, newDK.at(key));
-    storeRow(dV + key * width, shape.width, 1, newDV.at(key));
-  }
-}
 
 } // namespace
 
@@ -453,7 +427,7 @@ bool attentionGrad(const AttentionShape &shape, const bf16 *q, const bf16 *k, co
     return false;
   const std::size_t shared = shape.heads / shape.groups;
   const std::size_t pieces = std::size_t(shape.batch) * shape.groups;
-  const std::size_t bytes = GroupGradient::bytes(shape);
+  const std::size_t bytes = GradientMemory(shape).bytes;
   auto *memory = static_cast<char *>(Workspace::ofThread().reserve(slotsOfPieces(pieces) * bytes));
   forEachPiece(pieces, [&](std::size_t piece, std::size_t slot) {
     const PairMultiplier multiply; // of this thread's matrix unit

@@ -15,10 +15,10 @@ namespace fsdp::rt {
 
 namespace kernels {
 /// Performs the product on this thread and those that help it. The first product of a kind prepares
-/// it and may allocate. Sums are in float and rounded once, to the result's type.
-void gemm(const Gemm &gemm, const float *a, const float *b, float *c, EpilogueCallback done = {});
-void gemm(const Gemm &gemm, const bf16 *a, const bf16 *b, bf16 *c, EpilogueCallback done = {});
-void gemm(const Gemm &gemm, const bf16 *a, const bf16 *b, float *c, EpilogueCallback done = {});
+/// it and may allocate. Sums are in float and rounded once, to the result's type. Of float, or of
+/// bf16 to bf16 or float.
+template <class In, class Out>
+void gemm(const Gemm &gemm, const In *a, const In *b, Out *c, EpilogueCallback done = {});
 /// The library that computes products, with its version: "oneDNN 2.6.3".
 std::string gemmLibrary();
 } // namespace kernels

@@ -84,20 +84,26 @@ const float *rotationsOf(const RopeShape &shape) {
   return rotations.of(shape);
 }
 
+/// Rotates the vectors of all blocks and positions, of which number i is at `positionOf(i)`.
+template <class T, class PositionOf>
+void turnAll(const RopeShape &shape, const T *x, T *y, const PositionOf &positionOf) {
+  const float *table = rotationsOf(shape);
+  const std::size_t step = shape.inner * shape.width;
+  forEachPart(shape.blocks * shape.positions, step, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) {
+      const float *rotation = table + positionOf(i) * shape.width;
+      turn(shape, rotation, rotation + shape.width / 2, x + i * step, y + i * step);
+    }
+  });
+}
+
 } // namespace
 
 /// Rotates the pair (x[b, t, r, i], x[b, t, r, i + width / 2]) by t * theta^(-2 i / width), or that
 /// scaled.
 /// Sines are taken in double and kept for the next call.
 template <class T> void rope(RopeShape shape, const T *x, T *y) {
-  const float *table = rotationsOf(shape);
-  const std::size_t step = shape.inner * shape.width;
-  forEachPart(shape.blocks * shape.positions, step, [&](std::size_t begin, std::size_t end) {
-    for (std::size_t i = begin; i < end; ++i) {
-      const float *rotation = table + i % shape.positions * shape.width;
-      turn(shape, rotation, rotation + shape.width / 2, x + i * step, y + i * step);
-    }
-  });
+  turnAll(shape, x, y, [&](std::size_t i) { return i % shape.positions; });
 }
 
 /// Positions in documents are among those of a whole row, whose sines are kept. Other ones are few
@@ -107,19 +113,11 @@ template <class T> void ropeAt(RopeShape shape, const T *x, const std::int32_t *
   const std::size_t samples = shape.blocks == 0 ? 0 : shape.blocks / shape.repeats;
   if (std::all_of(positions, positions + samples * shape.positions, [&](std::int32_t position) {
         return position >= 0 && std::size_t(position) < shape.positions;
-      })) {
-    const float *table = rotationsOf(shape);
-    forEachPart(shape.blocks * shape.positions, step, [&](std::size_t begin, std::size_t end) {
-      for (std::size_t i = begin; i < end; ++i) {
-        const std::size_t sample = i / shape.positions / shape.repeats;
-        const float *rotation =
-            table +
-            std::size_t(positions[sample * shape.positions + i % shape.positions]) * shape.width;
-        turn(shape, rotation, rotation + half, x + i * step, y + i * step);
-      }
+      }))
+    return turnAll(shape, x, y, [&](std::size_t i) {
+      const std::size_t sample = i / shape.positions / shape.repeats;
+      return std::size_t(positions[sample * shape.positions + i % shape.positions]);
     });
-    return;
-  }
   auto *cosines = static_cast<float *>(
       Workspace::ofThread().reserve(shape.width * shape.positions * sizeof(float)));
   const RopeShape::Scale scale = shape.scale();

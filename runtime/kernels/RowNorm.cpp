@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
+#include <type_traits>
 
 namespace fsdp::rt::kernels {
 
@@ -128,35 +129,24 @@ template <Addition kind, class T>
   writeGradient<kind>(width, gradient, residual, dX, rowSum);
 }
 
-/// Of a whole layer norm. `results`: of scale and bias, and the sums of the gradient if there is a
-/// third place.
+/// The gradient of a layer norm, or of an RMS norm where `mean` is null. `results`: of scale and,
+/// of a layer norm, bias, and the sums of the gradient if there is one place more.
 template <Addition kind, class T>
-void layerNormGradOfRows(NormRows shape, const T *x, const T *scale, const float *mean,
-                         const float *rstd, const T *dY, const T *residual, T *dX,
-                         std::initializer_list<float *> results) {
+void normGradOfRows(NormRows shape, const T *x, const T *scale, const float *mean,
+                    const float *rstd, const T *dY, std::common_type_t<const T *> residual, T *dX,
+                    std::initializer_list<float *> results) {
   const std::size_t width = shape.width;
-  sumOverRows(
-      shape, results.size(),
-      [&](std::size_t r, float *sums) {
-        layerNormGradOfRow<kind>(width, x + r * width, scale, mean[r], rstd[r], dY + r * width,
-                                 residual ? residual + r * width : nullptr, dX + r * width, sums,
-                                 sums + width, sums + 2 * width);
-      },
-      results.begin());
-}
-
-template <Addition kind, class T>
-void rmsNormGradOfRows(NormRows shape, const T *x, const T *scale, const float *rstd, const T *dY,
-                       const T *residual, T *dX, std::initializer_list<float *> results) {
-  const std::size_t width = shape.width;
-  sumOverRows(
-      shape, results.size(),
-      [&](std::size_t r, float *sums) {
-        rmsNormGradOfRow<kind>(width, x + r * width, scale, rstd[r], dY + r * width,
-                               residual ? residual + r * width : nullptr, dX + r * width, sums,
-                               sums + width);
-      },
-      results.begin());
+  const auto row = [&](std::size_t r, float *sums) {
+    const std::size_t at = r * width;
+    const T *added = residual ? residual + at : nullptr;
+    if (mean)
+      layerNormGradOfRow<kind>(width, x + at, scale, mean[r], rstd[r], dY + at, added, dX + at,
+                               sums, sums + width, sums + 2 * width);
+    else
+      rmsNormGradOfRow<kind>(width, x + at, scale, rstd[r], dY + at, added, dX + at, sums,
+                             sums + width);
+  };
+  sumOverRows(shape, results.size(), row, results.begin());
 }
 
 } // namespace
@@ -193,24 +183,23 @@ void layerNorm(NormRows shape, const T *x, const T *scale, const T *bias, T *y, 
 template <class T>
 void layerNormGrad(NormRows shape, const T *x, const T *scale, const float *mean, const float *rstd,
                    const T *dY, T *dX, float *dScale, float *dBias) {
-  layerNormGradOfRows<Addition::none>(shape, x, scale, mean, rstd, dY,
-                                      static_cast<const T *>(nullptr), dX, {dScale, dBias});
+  normGradOfRows<Addition::none>(shape, x, scale, mean, rstd, dY, nullptr, dX, {dScale, dBias});
 }
 
 template <class T>
 void layerNormGradPlus(NormRows shape, const T *x, const T *scale, const float *mean,
                        const float *rstd, const T *dY, const T *residual, T *dX, float *dScale,
                        float *dBias) {
-  layerNormGradOfRows<Addition::residual>(shape, x, scale, mean, rstd, dY, residual, dX,
-                                          {dScale, dBias});
+  normGradOfRows<Addition::residual>(shape, x, scale, mean, rstd, dY, residual, dX,
+                                     {dScale, dBias});
 }
 
 template <class T>
 void layerNormGradSums(NormRows shape, const T *x, const T *scale, const float *mean,
                        const float *rstd, const T *dY, const T *residual, T *dX, float *dScale,
                        float *dBias, float *sums) {
-  layerNormGradOfRows<Addition::sums>(shape, x, scale, mean, rstd, dY, residual, dX,
-                                      {dScale, dBias, sums});
+  normGradOfRows<Addition::sums>(shape, x, scale, mean, rstd, dY, residual, dX,
+                                 {dScale, dBias, sums});
 }
 
 template <class T> void rmsNorm(NormRows shape, const T *x, const T *scale, T *y, float *rstd) {
@@ -235,39 +224,32 @@ template <class T> void rmsNorm(NormRows shape, const T *x, const T *scale, T *y
 template <class T>
 void rmsNormGrad(NormRows shape, const T *x, const T *scale, const float *rstd, const T *dY, T *dX,
                  float *dScale) {
-  rmsNormGradOfRows<Addition::none>(shape, x, scale, rstd, dY, static_cast<const T *>(nullptr), dX,
-                                    {dScale});
+  normGradOfRows<Addition::none>(shape, x, scale, nullptr, rstd, dY, nullptr, dX, {dScale});
 }
 
 template <class T>
 void rmsNormGradPlus(NormRows shape, const T *x, const T *scale, const float *rstd, const T *dY,
                      const T *residual, T *dX, float *dScale) {
-  rmsNormGradOfRows<Addition::residual>(shape, x, scale, rstd, dY, residual, dX, {dScale});
+  normGradOfRows<Addition::residual>(shape, x, scale, nullptr, rstd, dY, residual, dX, {dScale});
 }
 
 template <class T>
 void rmsNormGradSums(NormRows shape, const T *x, const T *scale, const float *rstd, const T *dY,
                      const T *residual, T *dX, float *dScale, float *sums) {
-  rmsNormGradOfRows<Addition::sums>(shape, x, scale, rstd, dY, residual, dX, {dScale, sums});
+  normGradOfRows<Addition::sums>(shape, x, scale, nullptr, rstd, dY, residual, dX, {dScale, sums});
 }
 
-#define INSTANTIATE(T)                                                                             \
-  template void layerNorm(NormRows, const T *, const T *, const T *, T *, float *, float *);       \
-  template void layerNormGrad(NormRows, const T *, const T *, const float *, const float *,        \
-                              const T *, T *, float *, float *);                                   \
-  template void layerNormGradPlus(NormRows, const T *, const T *, const float *, const float *,    \
-                                  const T *, const T *, T *, float *, float *);                    \
-  template void layerNormGradSums(NormRows, const T *, const T *, const float *, const float *,    \
-                                  const T *, const T *, T *, float *, float *, float *);           \
-  template void rmsNorm(NormRows, const T *, const T *, T *, float *);                             \
-  template void rmsNormGrad(NormRows, const T *, const T *, const float *, const T *, T *,         \
-                            float *);                                                              \
-  template void rmsNormGradPlus(NormRows, const T *, const T *, const float *, const T *,          \
-                                const T *, T *, float *);                                          \
-  template void rmsNormGradSums(NormRows, const T *, const T *, const float *, const T *,          \
-                                const T *, T *, float *, float *);
-INSTANTIATE(float)
-INSTANTIATE(bf16)
+#define INSTANTIATE(function)                                                                      \
+  template decltype(function<float>) function<float>;                                              \
+  template decltype(function<bf16>) function<bf16>;
+INSTANTIATE(layerNorm)
+INSTANTIATE(layerNormGrad)
+INSTANTIATE(layerNormGradPlus)
+INSTANTIATE(layerNormGradSums)
+INSTANTIATE(rmsNorm)
+INSTANTIATE(rmsNormGrad)
+INSTANTIATE(rmsNormGradPlus)
+INSTANTIATE(rmsNormGradSums)
 #undef INSTANTIATE
 
 } // namespace fsdp::rt::kernels

@@ -98,16 +98,14 @@ void launchUpdates(Context &c, int stream, ActionName name, bool deferred, Kerne
       read[r++] = written.ranges[w++] = of;
   }
   written.ranges[w] = firstBad;
-  const auto part = [&](const ShardUpdate<states> &update) {
-    const int over = update.storage->communicator;
-    return std::make_pair(update.storage, over < 0 ? 0 : c.rankIn(over));
-  };
   const Work work{"optimizer_step"};
   const auto enqueue = [&](auto scaled, const auto &reads) {
     UpdateKernel<decltype(scaled)::value, states, updates, Kernel> all{
         {}, c.updateSettings, deferred, kernel};
-    for (std::size_t u = 0; u < updates; ++u)
-      all.parts[u] = {part(group[u]).first, part(group[u]).second};
+    for (std::size_t u = 0; u < updates; ++u) {
+      const int over = group[u].storage->communicator;
+      all.parts[u] = {group[u].storage, over < 0 ? 0 : c.rankIn(over)};
+    }
     launch(c, stream, name, reads, written, all, work);
   };
   if (scale.bytes == 0)
@@ -136,23 +134,6 @@ void optimizer_steps(Context &c, int stream, ActionName name, bool deferred, Ker
                         std::array<ShardUpdate<states>, updates>{{first, more...}},
                         std::make_index_sequence<updates * (2 + states)>(),
                         std::make_index_sequence<updates * (1 + states)>());
-}
-
-/// The same of one shard. `slices` are the states, then lr, scale, ok, step state and first bad
-/// gradient.
-template <typename Kernel, typename... Slices>
-void optimizer_step(Context &c, int stream, ActionName name, const Storage &storage, bool deferred,
-                    Kernel kernel, ArenaSpan<float> parameter, ArenaSpan<float> gradient,
-                    Slices... slices) {
-  constexpr std::size_t states = sizeof...(Slices) - 5;
-  const ByteRange ranges[] = {slices.range()...};
-  ShardUpdate<states> update{&storage, parameter.range(), gradient.range(), {}};
-  for (std::size_t s = 0; s < states; ++s)
-    update.states[s] = ranges[s];
-  detail::launchUpdates(
-      c, stream, name, deferred, kernel, ranges[states], ranges[states + 1], ranges[states + 2],
-      ranges[states + 3], ranges[states + 4], std::array<ShardUpdate<states>, 1>{{update}},
-      std::make_index_sequence<2 + states>(), std::make_index_sequence<1 + states>());
 }
 
 } // namespace fsdp::rt

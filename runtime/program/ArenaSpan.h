@@ -18,61 +18,29 @@ namespace fsdp::rt {
 /// Element types that collectives and files support.
 enum class DType : std::uint8_t { F32, F64, I32, I64, Bool, BF16 };
 
-constexpr std::size_t sizeInBytes(DType type) {
-  switch (type) {
-  case DType::F32:
-  case DType::I32:
-    return 4;
-  case DType::F64:
-  case DType::I64:
-    return 8;
-  case DType::BF16:
-    return 2;
-  case DType::Bool:
-    return 1;
-  }
-  return 0;
+struct DTypeRow {
+  const char *name;
+  std::size_t bytes;
+};
+/// By the number of the type; the last row is that of any other number.
+constexpr DTypeRow kDTypes[] = {{"f32", 4},  {"f64", 8},  {"i32", 4}, {"i64", 8},
+                                {"bool", 1}, {"bf16", 2}, {"?", 0}};
+constexpr const DTypeRow &rowOf(DType type) {
+  return kDTypes[type <= DType::BF16 ? static_cast<std::size_t>(type) : 6];
 }
+template <class T> struct NoDType;
 
+constexpr std::size_t sizeInBytes(DType type) { return rowOf(type).bytes; }
 /// "f32", "i64", ...
-constexpr const char *nameOf(DType type) {
-  switch (type) {
-  case DType::F32:
-    return "f32";
-  case DType::F64:
-    return "f64";
-  case DType::I32:
-    return "i32";
-  case DType::I64:
-    return "i64";
-  case DType::Bool:
-    return "bool";
-  case DType::BF16:
-    return "bf16";
-  }
-  return "?";
-}
+constexpr const char *nameOf(DType type) { return rowOf(type).name; }
 
-template <class T> struct DTypeOf;
-template <> struct DTypeOf<float> {
-  static constexpr DType value = DType::F32;
-};
-template <> struct DTypeOf<double> {
-  static constexpr DType value = DType::F64;
-};
-template <> struct DTypeOf<std::int32_t> {
-  static constexpr DType value = DType::I32;
-};
-template <> struct DTypeOf<std::int64_t> {
-  static constexpr DType value = DType::I64;
-};
-template <> struct DTypeOf<bool> {
-  static constexpr DType value = DType::Bool;
-};
-template <> struct DTypeOf<bf16> {
-  static constexpr DType value = DType::BF16;
-};
-template <class T> constexpr DType dtypeOf = DTypeOf<T>::value;
+template <class T> constexpr DType dtypeOf = NoDType<T>::value;
+template <> inline constexpr DType dtypeOf<float> = DType::F32;
+template <> inline constexpr DType dtypeOf<double> = DType::F64;
+template <> inline constexpr DType dtypeOf<std::int32_t> = DType::I32;
+template <> inline constexpr DType dtypeOf<std::int64_t> = DType::I64;
+template <> inline constexpr DType dtypeOf<bool> = DType::Bool;
+template <> inline constexpr DType dtypeOf<bf16> = DType::BF16;
 
 /// A slice without its type, for logs and checks.
 struct ByteRange {

@@ -23,27 +23,9 @@ const char *nameOf(CollectiveKind kind) {
   return "?";
 }
 
-CollectiveRequest CollectiveRequest::make(Kind kind, DType type, ReduceOp op, ShardLayout tile,
-                                          int root) {
-  CollectiveRequest request;
-  std::memset(&request, 0, sizeof request);
-  request.kind = kind;
-  request.type = type;
-  request.op = op;
-  request.root = static_cast<std::uint16_t>(root);
-  request.outer = tile.outer;
-  request.local = tile.local;
-  request.inner = tile.inner;
-  request.total = tile.total;
-  return request;
-}
-
 bool CollectiveRequest::operator==(const CollectiveRequest &other) const {
-  return kind == other.kind && type == other.type && op == other.op && root == other.root &&
-         outer == other.outer && local == other.local && inner == other.inner &&
-         total == other.total && middle == other.middle && concatLocal == other.concatLocal &&
-         concatTotal == other.concatTotal && splitFirst == other.splitFirst &&
-         sources == other.sources && message == other.message;
+  static_assert(std::has_unique_object_representations_v<CollectiveRequest>, "without padding");
+  return std::memcmp(this, &other, sizeof other) == 0;
 }
 
 CollectiveRequest CollectiveRequest::counterpart(int rank) const {
@@ -147,7 +129,7 @@ void CollectiveRequest::check(int ranks, const char *name) const {
 
 CollectiveRequest CollectiveRequest::transfer(Kind kind, std::size_t count, DType type, int peer,
                                               std::uint64_t message) {
-  CollectiveRequest request = make(kind, type, ReduceOp::Sum, ShardLayout{1, 0, 1, count}, peer);
+  CollectiveRequest request = of(kind, Root{peer}, count, type);
   request.message = message;
   return request;
 }

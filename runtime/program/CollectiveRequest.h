@@ -114,15 +114,13 @@ struct CollectiveRequest {
   std::uint64_t sources;                                      ///< permute: a hash of the table
   std::uint64_t message; ///< send, receive: number, from 1, of those from the one rank to the other
 
-  /// Of a collective that cuts a dimension as `tile` says, or that has a total alone.
-  static CollectiveRequest make(Kind kind, DType type, ReduceOp op, ShardLayout tile, int root = 0);
   static CollectiveRequest transfer(Kind kind, std::size_t count, DType type, int peer,
                                     std::uint64_t message);
   /// The request of `kind` (Collectives.def) for which a rank has `count` elements of the
   /// source.
   template <class Asked>
   static CollectiveRequest of(Kind kind, const Asked &asked, std::size_t count, DType type) {
-    CollectiveRequest request = make(kind, type, ReduceOp::Sum, ShardLayout{1, 0, 1, count});
+    CollectiveRequest request{kind, type, ReduceOp::Sum, 0, 1, 0, 1, count, 0, 0, 0, 0, 0, 0};
     encode(asked, request);
     return request;
   }

@@ -15,7 +15,6 @@
 
 #include "runtime/program/ArenaSpan.h"
 #include "runtime/program/Mesh.h"
-#include "runtime/program/SegmentTrace.h"
 #include "runtime/program/StepState.h"
 #include "runtime/program/Storage.h"
 #include "runtime/program/Table.h"
@@ -59,6 +58,26 @@ struct Input {
   std::int64_t parts = 1;
   /// The roles that load it, by number; empty: all. The slice is elsewhere in programs of others.
   Table<int> roles = {};
+};
+
+/// A range of the arena that holds something from the start of launch `first` to the end of launch
+/// `last`.
+struct BufferLife {
+  std::int64_t bytes;
+  int first, last;
+};
+
+/// An all-gather, and the first launch that uses what it leaves.
+struct GatherUse {
+  int gather, use;
+};
+
+/// What a trace shows of a segment's plan: constant tables that nothing reads unless a run is
+/// traced. Launches are numbered in issue order from 0.
+struct SegmentTrace {
+  Table<std::uint8_t> streams = {}; ///< of each launch
+  Table<BufferLife> lives = {};
+  Table<GatherUse> uses = {};
 };
 
 /// A straight-line piece of the program, enqueued whole.

@@ -3,6 +3,7 @@
 #include "base/Error.h"
 #include "base/FileSystem.h"
 #include "base/JsonEntries.h"
+#include "base/OutputPath.h"
 #include "base/PrintableText.h"
 #include "runtime/train/ModelChange.h"
 
@@ -240,11 +241,8 @@ void requireOneKindOfWeights(const char *option, const std::string &path) {
 }
 
 void requireTwoFolders(const std::string &exported, const std::string &merged) {
-  if (nameIn(exported) != kAdapterWeights || nameIn(merged) != kModelWeights)
-    return;
-  struct stat one, other;
-  if (stat(folderOf(exported).c_str(), &one) == 0 && stat(folderOf(merged).c_str(), &other) == 0 &&
-      one.st_dev == other.st_dev && one.st_ino == other.st_ino)
+  if (nameIn(exported) == kAdapterWeights && nameIn(merged) == kModelWeights &&
+      identityOf(folderOf(exported)) == identityOf(folderOf(merged)))
     throw Error("got the folder " + inQuotes(folderOf(merged)) +
                     " for --export and for --export-merged, expected two folders: what reads it "
                     "would add the adapters to the merged weights once more",

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstdio>
 
@@ -35,17 +36,10 @@ std::string dump(const Json &json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-const char *spelledInFiles(DType type) {
-  switch (type) {
-  case DType::I32:
-    return "I32";
-  case DType::I64:
-    return "I64";
-  case DType::BF16:
-    return "BF16";
-  default: // Dataset::read supports no other type
-    return "F32";
-  }
+std::string spelledInFiles(DType type) {
+  std::string name = nameOf(type);
+  std::transform(name.begin(), name.end(), name.begin(), [](char c) { return std::toupper(c); });
+  return name;
 }
 
 } // namespace

@@ -27,10 +27,6 @@ const CheckpointManifest::File *find(const CheckpointManifest &manifest, const s
   return nullptr;
 }
 
-std::string shapeOf(const std::vector<std::int64_t> &shape) {
-  return shapeText(shape.data(), shape.data() + shape.size());
-}
-
 std::size_t tensorsOf(const CheckpointLayout &layout) {
   std::size_t count = 0;
   for (const CheckpointFile &file : layout.files())
@@ -79,8 +75,8 @@ Checkpoint::Checkpoint(std::string path, const CheckpointLayout &layout)
                     (found.empty() && files.size() == 1 ? "" : " that this program has there") +
                     ": resume with the model that wrote it, or start from its weights with --init");
       if (held->shape != tensor.shape)
-        throw Error(where + "tensor '" + tensor.name + "': got shape " + shapeOf(held->shape) +
-                    ", expected " + shapeOf(tensor.shape) +
+        throw Error(where + "tensor '" + tensor.name + "': got shape " + shapeText(held->shape) +
+                    ", expected " + shapeText(tensor.shape) +
                     ": resume with the model that wrote it");
       found.push_back(held);
     }

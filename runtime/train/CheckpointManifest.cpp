@@ -30,7 +30,12 @@ constexpr const char *kChecksum = "checksum";
 /// The fields of an object; errors name the file and the field.
 class Fields {
 public:
-  Fields(const Json &object, const std::string &path) : object(object), path(path) {}
+  /// `what` describes it, where it may be something else than an object: "a file".
+  Fields(const Json &object, const std::string &path, const char *what = nullptr)
+      : object(object), path(path) {
+    if (what && !object.is_object())
+      refuse(std::string("got ") + what + " that is not an object");
+  }
 
   [[noreturn]] void refuse(const std::string &why) const {
     throw Error("'" + path + "' is not the manifest of a checkpoint: " + why);
@@ -41,29 +46,40 @@ public:
       refuse(std::string("it has no '") + name + "'");
     return *found;
   }
+  [[noreturn]] void refuse(const char *name, const std::string &expected) const {
+    refuse(std::string("got '") + name + "' " + at(name).dump() + ", expected " + expected);
+  }
   std::string text(const char *name) const {
     const Json &value = at(name);
     if (!value.is_string())
-      refuse(std::string("got '") + name + "' " + value.dump() + ", expected a text");
+      refuse(name, "a text");
     return value.get<std::string>();
+  }
+  /// A list, which may be missing unless it `isNeeded`.
+  const Json &list(const char *name, bool isNeeded = false) const {
+    static const Json none = Json::array();
+    if (!isNeeded && !object.contains(name))
+      return none;
+    if (!at(name).is_array())
+      refuse(std::string("got '") + name + "' that is not a list");
+    return at(name);
   }
   /// A number from 0 to `most`.
   std::uint64_t natural(const char *name, std::uint64_t most) const {
     const Json &value = at(name);
     if (!value.is_number_unsigned() || value.get<std::uint64_t>() > most)
-      refuse(std::string("got '") + name + "' " + value.dump() +
-             ", expected a whole number from 0 to " + std::to_string(most));
+      refuse(name, "a whole number from 0 to " + std::to_string(most));
     return value.get<std::uint64_t>();
   }
   void read(const char *name, std::string &value) const { value = text(name); }
   void read(const char *name, bool &value) const {
     if (!at(name).is_boolean())
-      refuse(std::string("got '") + name + "' " + at(name).dump() + ", expected true or false");
+      refuse(name, "true or false");
     value = at(name).get<bool>();
   }
   void read(const char *name, float &value) const {
     if (!at(name).is_number() || !std::isfinite(at(name).get<float>()))
-      refuse(std::string("got '") + name + "' " + at(name).dump() + ", expected a finite number");
+      refuse(name, "a finite number");
     value = at(name).get<float>();
   }
   template <class Int> void read(const char *name, Int &value) const {
@@ -100,9 +116,7 @@ Json scheduleJson(const CheckpointManifest &manifest) {
 }
 
 void readSchedule(const Json &json, const std::string &path, CheckpointManifest &manifest) {
-  const Fields fields(json, path);
-  if (!json.is_object())
-    fields.refuse("got 'schedule' that is not an object");
+  const Fields fields(json, path, "'schedule'");
   ScheduleOptions &schedule = manifest.schedule.emplace();
   const std::string kind = fields.text("kind");
   const std::optional<Schedule::Kind> known = scheduleNamed(kind);
@@ -114,10 +128,9 @@ void readSchedule(const Json &json, const std::string &path, CheckpointManifest 
   fields.read("decay_share", schedule.decayShare);
   fields.read("steps", manifest.scheduleSteps);
   if (schedule.minimum < 0)
-    fields.refuse("got 'min_lr' " + fields.at("min_lr").dump() + ", expected at least 0");
+    fields.refuse("min_lr", "at least 0");
   if (!(schedule.decayShare >= 0 && schedule.decayShare < 1))
-    fields.refuse("got 'decay_share' " + fields.at("decay_share").dump() +
-                  ", expected a number in [0, 1)");
+    fields.refuse("decay_share", "a number in [0, 1)");
 }
 
 Json optimizerJson(const CheckpointManifest &manifest) {
@@ -138,7 +151,7 @@ void readOptimizer(const Json &json, const std::string &path, CheckpointManifest
     constant.name = name;
     constants.read(name.c_str(), constant.value);
     if (constant.value < 0)
-      fields.refuse("got '" + name + "' " + number.dump() + ", expected at least 0");
+      constants.refuse(name.c_str(), "at least 0");
   }
 }
 
@@ -154,8 +167,7 @@ std::optional<std::vector<std::string>> readTexts(const Json &json, const char *
     texts.push_back(text.get<std::string>());
   }
   if (texts.size() != json[name].size() || !json[name].is_array())
-    fields.refuse(std::string("got '") + name + "' " + json[name].dump() +
-                  ", expected a list of texts");
+    fields.refuse(name, "a list of texts");
   return texts;
 }
 
@@ -194,9 +206,7 @@ std::vector<float> readHistory(const Fields &fields, const char *name) {
 }
 
 void readHistory(const Json &json, const std::string &path, CheckpointManifest &manifest) {
-  const Fields fields(json, path);
-  if (!json.is_object())
-    fields.refuse("got 'history' that is not an object");
+  const Fields fields(json, path, "'history'");
   manifest.losses = readHistory(fields, "loss");
   manifest.gradNorms = readHistory(fields, "grad_norm");
   if (manifest.losses.size() != manifest.gradNorms.size())
@@ -216,9 +226,7 @@ void readProducts(const Json &json, const std::string &path, ProductChoices &pro
 }
 
 CheckpointManifest::File readFile(const Json &json, const std::string &path) {
-  const Fields fields(json, path);
-  if (!json.is_object())
-    fields.refuse("got a file that is not an object");
+  const Fields fields(json, path, "a file");
   CheckpointManifest::File file;
   file.name = fields.text("name");
   if (file.name.empty() || file.name.find('/') != file.name.npos || file.name[0] == '.')
@@ -235,22 +243,18 @@ CheckpointManifest::File readFile(const Json &json, const std::string &path) {
 }
 
 CheckpointManifest::Extra readExtra(const Json &json, const std::string &path) {
-  const Fields fields(json, path);
-  if (!json.is_object())
-    fields.refuse("got an extra file that is not an object");
+  const Fields fields(json, path, "an extra file");
   return {fields.text("name"), fields.natural("bytes", INT64_MAX), fields.digest("digest")};
 }
 
 DataSource readSource(const Json &json, const std::string &path) {
-  const Fields fields(json, path);
-  if (!json.is_object())
-    fields.refuse("got a source of data that is not an object");
+  const Fields fields(json, path, "a source of data");
   DataSource source;
   fields.read("name", source.name);
   fields.read("samples", source.samples);
   const Json &weight = fields.at("weight");
   if (!weight.is_number() || !(weight.get<double>() > 0 && weight.get<double>() <= 1))
-    fields.refuse("got 'weight' " + weight.dump() + ", expected a number above 0, at most 1");
+    fields.refuse("weight", "a number above 0, at most 1");
   source.weight = weight.get<double>();
   return source;
 }
@@ -383,33 +387,17 @@ CheckpointManifest CheckpointManifest::parse(const char *begin, const char *end,
     readHistory(json["history"], path, manifest);
   if (json.contains("products")) // of runs that measured them
     readProducts(json["products"], path, manifest.products);
-  if (json.contains("sources")) {
-    if (!fields.at("sources").is_array())
-      refuse("got 'sources' that is not a list");
-    for (const Json &source : fields.at("sources"))
-      manifest.sources.push_back(readSource(source, path));
-  }
-  const Json &files = fields.at("files");
-  if (!files.is_array())
-    refuse("got 'files' that is not a list");
+  for (const Json &source : fields.list("sources"))
+    manifest.sources.push_back(readSource(source, path));
   std::set<std::string> names;
-  for (const Json &file : files) {
+  for (const Json &file : fields.list("files", /*isNeeded=*/true)) {
     manifest.files.push_back(readFile(file, path));
     if (!names.insert(manifest.files.back().name).second)
       refuse("it names '" + manifest.files.back().name + "' twice");
   }
-  if (json.contains("runs")) {
-    if (!fields.at("runs").is_array())
-      refuse("got 'runs' that is not a list");
-    for (const Json &run : fields.at("runs"))
-      manifest.runs.push_back(run.dump());
-  }
-  if (!json.contains("extra_files")) // an older manifest
-    return manifest;
-  const Json &extras = fields.at("extra_files");
-  if (!extras.is_array())
-    refuse("got 'extra_files' that is not a list");
-  for (const Json &extra : extras)
+  for (const Json &run : fields.list("runs"))
+    manifest.runs.push_back(run.dump());
+  for (const Json &extra : fields.list("extra_files")) // missing in older manifests
     manifest.extraFiles.push_back(readExtra(extra, path));
   return manifest;
 }

@@ -162,6 +162,88 @@ static std::string describeWord(const Options &options, const std::string &word,
          commandBefore(options, word) + " --help.";
 }
 
+/// Options that do not fit together; `ofTraining` are those that a run without steps ignores.
+static void requireConsistent(const Program &program, const CLI::App &app, Options &options,
+                              const std::vector<std::string> &ofTraining) {
+  if (const std::string fault = faultOfHyperparameters(program, options); !fault.empty())
+    throw Misuse(fault);
+  const auto isGiven = [&](const std::string &name) { return app.count(name) > 0; };
+  options.seedIsGiven = isGiven("--seed");
+  const bool trains = isGiven("--save") || isGiven("--resume") || isGiven("--steps") ||
+                      isGiven("--epochs") || isGiven("--init") || isGiven("--export") ||
+                      isGiven("--export-merged") || isGiven("--val-data") || isGiven("--log") ||
+                      isGiven("--log-header") || isGiven("--log-data") || isGiven("--trace");
+  if (options.report && options.data.empty() && !trains)
+    return;
+  if (options.onlyEvaluates()) {
+    if (options.valData.empty() && options.exportTo.empty() && options.exportMerged.empty())
+      throw Misuse("got --steps=0 without --val-data and without --export: name the file to "
+                   "evaluate on, or where to write the weights, or train at least one step");
+    if (options.init.empty() && options.resume.empty())
+      throw Misuse(
+          "got --steps=0 without --init or --resume: name the weights to evaluate or export");
+    if (!options.save.empty())
+      throw Misuse("got --save with --steps=0, which changes no weights: leave it out, and name "
+                   "a checkpoint with --resume");
+    for (const std::string &option : ofTraining)
+      if (isGiven(option))
+        throw Misuse("got " + option +
+                     " with --steps=0, which trains nothing: leave it out, or train at least one "
+                     "step");
+  }
+  if (options.data.empty() && !program.inputs.empty() && !options.onlyEvaluates())
+    throw Misuse("--data is missing: name the file to train on");
+  if (options.steps && options.epochs)
+    throw Misuse("got both --steps and --epochs, expected one of them");
+  if (!options.steps && !options.epochs)
+    throw Misuse("--steps is missing: give the number of steps to train");
+  if (!options.valData.empty() && program.evaluate.runs.empty())
+    throw Misuse("got --val-data, but this program was compiled without an evaluation");
+  if (!options.tokenizer.empty() && !readsTokens(program))
+    throw Misuse("got --tokenizer, but this program reads no tokens");
+  if (options.logHeader && options.log.empty())
+    throw Misuse("got --log-header without --log: name the file of the log");
+  if (options.logData && options.log.empty())
+    throw Misuse("got --log-data without --log: name the file of the log");
+  for (const char *needsSave :
+       {"--save-every", "--keep", "--save-async", "--save-errors", "--max-restarts"})
+    if (options.save.empty() && isGiven(needsSave))
+      throw Misuse(std::string("got ") + needsSave +
+                   " without --save: name the folder of checkpoints");
+  for (const auto &[option, way] :
+       {std::pair("--on-nan", options.onNan), std::pair("--on-spike", options.onSpike)})
+    if (way == "rollback" && options.save.empty())
+      throw Misuse(std::string("got ") + option +
+                   "=rollback without --save: name the folder of checkpoints to go back to");
+  for (const char *ofSpikes : {"--spike-deviations", "--spike-window"})
+    if (options.onSpike.empty() && isGiven(ofSpikes))
+      throw Misuse(std::string("got ") + ofSpikes +
+                   " without --on-spike: say what a step with a spike does");
+  if (options.elastic && !options.maxRestarts)
+    throw Misuse("got --elastic without --max-restarts: say how often the run may be restarted");
+  if (options.resume == "latest" && options.save.empty())
+    throw Misuse("got --resume=latest without --save: name the folder of checkpoints with --save");
+  if (options.startOver && options.resume != "latest")
+    throw Misuse("got --start-over without --resume=latest: without it, and with no checkpoint "
+                 "there, a run begins anew in any case");
+  if (!options.resume.empty() && !options.init.empty())
+    throw Misuse(
+        "got both --resume and --init, expected one of them: a checkpoint has the weights");
+  if (isGiven("--init-missing") && options.init.empty())
+    throw Misuse("got --init-missing without --init: it is about the parameters that no file of "
+                 "--init has");
+  if (!options.exportOnly.empty() && options.exportTo.empty())
+    throw Misuse("got --export-only without --export: name the file for the weights");
+  if (!options.exportMerged.empty() && adapterNames(program).empty())
+    throw Misuse("got --export-merged, but this program has no adapters (--lora of its compiler): "
+                 "--export writes its weights");
+  if (options.allowModelChange && options.resume.empty() && options.init.empty())
+    throw Misuse("got --allow-model-change without --resume or --init: it is about the weights "
+                 "that these name");
+  if (options.evalEvery && options.valData.empty())
+    throw Misuse("got --eval-every without --val-data: name the file to evaluate on");
+}
+
 std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options &options) {
   options.command = argc > 0 ? argv[0] : plans[0]->name;
   if (argc > 1 && std::string_view(argv[1]) == "eval")
@@ -306,102 +388,8 @@ std::optional<int> parseCommandLine(Plans plans, int argc, char **argv, Options 
       (program.evaluate.runs.empty() ? "" : describeWord(options, "eval", "evaluates")) +
       (program.generation.generate ? describeWord(options, "generate", "generates text") : ""));
 
-  const auto misused = [&](const std::string &why) {
-    return reportMisuse(program, options, "", why);
-  };
-  try {
-    if (!takeArguments(program, app, argc, argv, "", options))
-      return int(kExitDone);
-  } catch (const CLI::Success &asked) { // help or version
-    return base::printAsked(app, asked);
-  } catch (const Misuse &why) {
-    for (const std::string word : {"eval", "generate"})
-      if (why.what() == "unexpected argument '" + word + "'")
-        return misused("got '" + word + "' behind other arguments, expected it as the first: '" +
-                       commandBefore(options, word) + " …'");
-    return misused(why.what());
-  }
-
-  if (const std::string fault = faultOfHyperparameters(program, options); !fault.empty())
-    return misused(fault);
-  const auto isGiven = [&](const std::string &name) { return app.count(name) > 0; };
-  options.seedIsGiven = isGiven("--seed");
-  const bool trains = isGiven("--save") || isGiven("--resume") || isGiven("--steps") ||
-                      isGiven("--epochs") || isGiven("--init") || isGiven("--export") ||
-                      isGiven("--export-merged") || isGiven("--val-data") || isGiven("--log") ||
-                      isGiven("--log-header") || isGiven("--log-data") || isGiven("--trace");
-  if (options.report && options.data.empty() && !trains)
-    return std::nullopt;
-  if (options.onlyEvaluates()) {
-    if (options.valData.empty() && options.exportTo.empty() && options.exportMerged.empty())
-      return misused("got --steps=0 without --val-data and without --export: name the file to "
-                     "evaluate on, or where to write the weights, or train at least one step");
-    if (options.init.empty() && options.resume.empty())
-      return misused(
-          "got --steps=0 without --init or --resume: name the weights to evaluate or export");
-    if (!options.save.empty())
-      return misused("got --save with --steps=0, which changes no weights: leave it out, and name "
-                     "a checkpoint with --resume");
-    for (const std::string &option : ofTraining)
-      if (isGiven(option))
-        return misused("got " + option +
-                       " with --steps=0, which trains nothing: leave it out, or train at least one "
-                       "step");
-  }
-  if (options.data.empty() && !program.inputs.empty() && !options.onlyEvaluates())
-    return misused("--data is missing: name the file to train on");
-  if (options.steps && options.epochs)
-    return misused("got both --steps and --epochs, expected one of them");
-  if (!options.steps && !options.epochs)
-    return misused("--steps is missing: give the number of steps to train");
-  if (!options.valData.empty() && program.evaluate.runs.empty())
-    return misused("got --val-data, but this program was compiled without an evaluation");
-  if (!options.tokenizer.empty() && !readsTokens(program))
-    return misused("got --tokenizer, but this program reads no tokens");
-  if (options.logHeader && options.log.empty())
-    return misused("got --log-header without --log: name the file of the log");
-  if (options.logData && options.log.empty())
-    return misused("got --log-data without --log: name the file of the log");
-  for (const char *needsSave :
-       {"--save-every", "--keep", "--save-async", "--save-errors", "--max-restarts"})
-    if (options.save.empty() && isGiven(needsSave))
-      return misused(std::string("got ") + needsSave +
-                     " without --save: name the folder of checkpoints");
-  for (const auto &[option, way] :
-       {std::pair("--on-nan", options.onNan), std::pair("--on-spike", options.onSpike)})
-    if (way == "rollback" && options.save.empty())
-      return misused(std::string("got ") + option +
-                     "=rollback without --save: name the folder of checkpoints to go back to");
-  for (const char *ofSpikes : {"--spike-deviations", "--spike-window"})
-    if (options.onSpike.empty() && isGiven(ofSpikes))
-      return misused(std::string("got ") + ofSpikes +
-                     " without --on-spike: say what a step with a spike does");
-  if (options.elastic && !options.maxRestarts)
-    return misused("got --elastic without --max-restarts: say how often the run may be restarted");
-  if (options.resume == "latest" && options.save.empty())
-    return misused(
-        "got --resume=latest without --save: name the folder of checkpoints with --save");
-  if (options.startOver && options.resume != "latest")
-    return misused("got --start-over without --resume=latest: without it, and with no checkpoint "
-                   "there, a run begins anew in any case");
-  if (!options.resume.empty() && !options.init.empty())
-    return misused(
-        "got both --resume and --init, expected one of them: a checkpoint has the weights");
-  if (isGiven("--init-missing") && options.init.empty())
-    return misused("got --init-missing without --init: it is about the parameters that no file of "
-                   "--init has");
-  if (!options.exportOnly.empty() && options.exportTo.empty())
-    return misused("got --export-only without --export: name the file for the weights");
-  if (!options.exportMerged.empty() && adapterNames(program).empty())
-    return misused(
-        "got --export-merged, but this program has no adapters (--lora of its compiler): "
-        "--export writes its weights");
-  if (options.allowModelChange && options.resume.empty() && options.init.empty())
-    return misused("got --allow-model-change without --resume or --init: it is about the weights "
-                   "that these name");
-  if (options.evalEvery && options.valData.empty())
-    return misused("got --eval-every without --val-data: name the file to evaluate on");
-  return std::nullopt;
+  return parseAfterWord(program, app, argc, argv, options, "",
+                        [&] { requireConsistent(program, app, options, ofTraining); });
 }
 
 } // namespace fsdp::rt

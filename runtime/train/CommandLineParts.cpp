@@ -96,15 +96,10 @@ std::string commandBefore(const Options &options, const std::string &word) {
   return printable(command) + (word.empty() ? "" : " " + word);
 }
 
-int reportMisuse(const Program &program, const Options &options, const std::string &word,
-                 const std::string &why) {
-  std::fprintf(stderr, "%s: error: %s; see %s --help\n", program.name,
-               printableMessage(why).c_str(), commandBefore(options, word).c_str());
-  return kExitBadCommandLine;
-}
-
-bool takeArguments(const Program &program, CLI::App &app, int argc, char **argv,
-                   const std::string &word, Options &options) {
+/// Returns false after --print-config. Throws CLI::Success after --help, Misuse for an option that
+/// is wrong by itself.
+static bool takeArguments(const Program &program, CLI::App &app, int argc, char **argv,
+                          const std::string &word, Options &options) {
   const int first = std::min(argc, word.empty() ? 1 : 2);
   const std::vector<std::string> words =
       base::parseArguments<Misuse>(app, std::vector<std::string>(argv + first, argv + argc));
@@ -160,8 +155,15 @@ std::optional<int> parseAfterWord(const Program &program, CLI::App &app, int arg
     require();
   } catch (const CLI::Success &asked) { // help or version
     return base::printAsked(app, asked);
-  } catch (const Misuse &why) {
-    return reportMisuse(program, options, word, why.what());
+  } catch (const Misuse &misuse) {
+    std::string why = misuse.what();
+    for (const std::string other : {"eval", "generate"})
+      if (*word == 0 && why == "unexpected argument '" + other + "'")
+        why = "got '" + other + "' behind other arguments, expected it as the first: '" +
+              commandBefore(options, other) + " …'";
+    std::fprintf(stderr, "%s: error: %s; see %s --help\n", program.name,
+                 printableMessage(why).c_str(), commandBefore(options, word).c_str());
+    return kExitBadCommandLine;
   }
   return std::nullopt;
 }

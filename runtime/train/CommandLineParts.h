@@ -39,17 +39,10 @@ void declareWeights(CLI::App &app, Options &options);
 void requireWeights(const Options &options, const char *use);
 /// The program as the user called it, followed by `word`, if any: "./train eval".
 std::string commandBefore(const Options &options, const std::string &word);
-/// Prints the message of a misused command line; returns the exit status.
-int reportMisuse(const Program &program, const Options &options, const std::string &word,
-                 const std::string &why);
-/// Parses the arguments after the program's name, or after `word`, and completes `options` with
-/// values that follow from the given ones. Returns false after --print-config. Throws CLI::Success
-/// after --help, Misuse for an option that is wrong by itself.
-bool takeArguments(const Program &program, CLI::App &app, int argc, char **argv,
-                   const std::string &word, Options &options);
-/// The same for the arguments after `word`, "eval". Returns the exit status after --help and
-/// --print-config and for a misused command line; `require` throws Misuse if options do not fit
-/// together.
+/// Parses the arguments after the program's name, or after `word`, "eval", and completes `options`
+/// with values that follow from the given ones. Returns the exit status after --help and
+/// --print-config and for a misused command line, whose message it prints; `require` throws Misuse
+/// if options do not fit together.
 std::optional<int> parseAfterWord(const Program &program, CLI::App &app, int argc, char **argv,
                                   Options &options, const char *word,
                                   const std::function<void()> &require);

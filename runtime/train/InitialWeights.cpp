@@ -4,6 +4,7 @@
 #include "base/FileSystem.h"
 #include "base/NamePattern.h"
 #include "base/PrintableText.h"
+#include "runtime/program/Shard.h"
 #include "runtime/train/AdapterFiles.h"
 #include "runtime/train/ParameterNames.h"
 
@@ -56,9 +57,7 @@ void checkTensor(const WeightFiles &file, const Parameter &parameter, const File
     refuse("got dtype " + tensor.dtype + ", expected F32, BF16, F16 or F64");
   const Shape &shape = parameter.fileShape;
   if (!std::equal(tensor.shape.begin(), tensor.shape.end(), shape.begin(), shape.end()))
-    refuse("got shape " +
-           shapeText(tensor.shape.data(), tensor.shape.data() + tensor.shape.size()) +
-           ", expected " + shapeText(shape.begin(), shape.end()));
+    refuse("got shape " + shapeText(tensor.shape) + ", expected " + shapeText(shape));
   const std::size_t bad = tensor.firstNonfinite();
   if (bad != tensor.elements())
     refuse("got a value that is not finite at element " + std::to_string(bad) +
@@ -127,18 +126,6 @@ bool tiesHead(const Program &program) {
   });
 }
 
-/// The parameters, as the model declares them.
-std::vector<const Parameter *> parametersOf(const Program &program) {
-  std::multimap<int, const Parameter *> byPosition;
-  for (const Storage &storage : program.storages)
-    for (const Parameter &parameter : storage.members)
-      byPosition.emplace(parameter.position, &parameter);
-  std::vector<const Parameter *> parameters;
-  for (const auto &[position, parameter] : byPosition)
-    parameters.push_back(parameter);
-  return parameters;
-}
-
 } // namespace
 
 InitialWeights::InitialWeights(const std::vector<InitialFile> &files) {
@@ -154,10 +141,10 @@ std::vector<std::string> InitialWeights::match(const Program &program, bool draw
                        inQuotes("./" + source.from.pattern + "=…"));
   byParameter.clear();
   missing.clear();
-  const std::vector<const Parameter *> parameters = parametersOf(program);
+  const std::vector<Member> members = membersOf(program);
   std::map<const Source *, Tensors> used;
   std::vector<const Source *> sourceOf; // of each parameter
-  for (const Parameter *parameter : parameters) {
+  for (const auto &[storage, parameter] : members) {
     const Source *from = nullptr;
     for (const Source &source : opened) {
       const FileTensor *tensor = tensorOf(source, *parameter);
@@ -173,9 +160,8 @@ std::vector<std::string> InitialWeights::match(const Program &program, bool draw
       used[from].push_back(tensor);
     }
     sourceOf.push_back(from);
-    if (from)
-      continue;
-    missing.push_back(parameter->name);
+    if (!from)
+      missing.push_back(parameter->name);
   }
   // The files of a base model have no adapters: then all adapters are drawn.
   std::vector<std::string> adapters = adapterNames(program);
@@ -204,9 +190,10 @@ std::vector<std::string> InitialWeights::match(const Program &program, bool draw
           "'" + source.files.path() + "': got no tensor of a parameter" +
           (source.from.isMapped() ? " that " + inQuotes(source.from.pattern) + " matches" : "") +
           ", expected one at least");
-  for (std::size_t i = 0; i < parameters.size(); ++i)
+  for (std::size_t i = 0; i < members.size(); ++i)
     if (sourceOf[i])
-      checkTensor(sourceOf[i]->files, *parameters[i], *byParameter[parameters[i]->name]);
+      checkTensor(sourceOf[i]->files, *members[i].parameter,
+                  *byParameter[members[i].parameter->name]);
   std::vector<std::string> remarks;
   for (const Source &source : opened) {
     const FileTensor *head = source.files.find("lm_head.weight");
@@ -234,6 +221,20 @@ const FileTensor *InitialWeights::find(std::string_view parameter) const {
 void InitialWeights::releasePages() const {
   for (const Source &source : opened)
     source.files.releasePages();
+}
+
+void loadShard(const InitialWeights &weights, const Storage &storage, const RankPosition &position,
+               std::uint64_t seed, float *shard) {
+  std::vector<const FileTensor *> tensors;
+  for (const Parameter &member : storage.members)
+    tensors.push_back(weights.find(member.name));
+  if (std::find(tensors.begin(), tensors.end(), nullptr) != tensors.end())
+    initializeShard(storage, position, seed, shard);
+  else
+    std::fill_n(shard, storage.shard.count, 0.0f);
+  for (const Run &run : shardRuns(storage, position))
+    if (const FileTensor *tensor = tensors[run.member])
+      tensor->readFloats(run.inParameter, run.count, shard + run.inShard);
 }
 
 } // namespace fsdp::rt

@@ -57,6 +57,11 @@ private:
   std::vector<std::string> missing;
 };
 
+/// Fills a shard with the tensors that `weights` has matched; a parameter without one gets the
+/// values drawn from `seed`, and padding becomes zero.
+void loadShard(const InitialWeights &weights, const Storage &storage, const RankPosition &position,
+               std::uint64_t seed, float *shard);
+
 } // namespace fsdp::rt
 
 #endif // FSDP_RUNTIME_TRAIN_INITIALWEIGHTS_H

@@ -4,7 +4,6 @@
 #include "base/WaitCounter.h"
 #include "runtime/files/StandardStreams.h"
 
-#include <charconv>
 #include <cmath>
 #include <cstdarg>
 #include <cstdio>
@@ -80,11 +79,6 @@ static void formatCount(double count, char (&text)[32]) {
 }
 
 double shownNumber(double value) { return std::isnan(value) ? NAN : value; }
-
-std::string shortest(float value) {
-  char text[32];
-  return {text, std::to_chars(text, text + sizeof text, value).ptr};
-}
 
 std::string formatBytes(double bytes) {
   static constexpr const char *units[] = {"B", "KiB", "MiB", "GiB", "TiB"};

@@ -7,6 +7,8 @@
 #ifndef FSDP_RUNTIME_TRAIN_LOG_H
 #define FSDP_RUNTIME_TRAIN_LOG_H
 
+#include "base/Numbers.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -62,9 +64,6 @@ void formatDuration(double seconds, char (&text)[32]);
 
 /// The number without the sign of a NaN, which has no meaning.
 double shownNumber(double value);
-
-/// The fewest digits that read back as the same f32: `0.1` as the user wrote it.
-std::string shortest(float value);
 
 /// `617 B`, `12.3 KiB`, `4.56 GiB`.
 std::string formatBytes(double bytes);

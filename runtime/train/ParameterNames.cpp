@@ -4,11 +4,23 @@
 #include "base/NamePattern.h"
 #include "base/PrintableText.h"
 
+#include <map>
 #include <string>
 
 namespace fsdp::rt {
 
 using namespace base;
+
+std::vector<Member> membersOf(const Program &program) {
+  std::multimap<int, Member> byPosition;
+  for (const Storage &storage : program.storages)
+    for (const Parameter &parameter : storage.members)
+      byPosition.emplace(parameter.position, Member{&storage, &parameter});
+  std::vector<Member> members;
+  for (const auto &[position, member] : byPosition)
+    members.push_back(member);
+  return members;
+}
 
 void requireMatch(const Program &program, const char *option, std::string_view pattern,
                   std::string_view remedy) {

@@ -12,6 +12,14 @@
 
 namespace fsdp::rt {
 
+/// A parameter, and the storage that has it.
+struct Member {
+  const Storage *storage = nullptr;
+  const Parameter *parameter = nullptr;
+};
+/// All parameters, as the model declares them, for any placement.
+std::vector<Member> membersOf(const Program &program);
+
 /// Error (bad command line): `pattern`, of `option`, matches no parameter of the program. The
 /// message ends with `remedy`.
 void requireMatch(const Program &program, const char *option, std::string_view pattern,

@@ -347,10 +347,8 @@ void RunCheckpoints::warnOfOtherData() const {
 /// Whether the run continues from a checkpoint in the folder of --save, under the name of its step:
 /// then those of earlier steps there are of the same run.
 bool RunCheckpoints::beganInRoot() const {
-  struct stat own, inRoot;
   const std::string name = CheckpointRoot(FileSystem::real(), options.save).folderOf(from.step);
-  return !resumed.empty() && stat(resumed.c_str(), &own) == 0 && stat(name.c_str(), &inRoot) == 0 &&
-         own.st_dev == inRoot.st_dev && own.st_ino == inRoot.st_ino;
+  return !resumed.empty() && identityOf(resumed) == identityOf(name);
 }
 
 void RunCheckpoints::open() {

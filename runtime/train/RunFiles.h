@@ -14,10 +14,15 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace fsdp::rt {
+
+class LogFile;
+struct RunHeader;
+class RunStart;
 
 /// The inputs, opened and checked once before the ranks are started.
 struct RunSources {
@@ -61,6 +66,12 @@ RunSources openSources(const Program &program, const Options &options, RunData f
 /// input. Fills `files` with the files of the command line.
 RunOutputs openOutputs(const Program &program, const Options &options, const RunData &data,
                        std::vector<base::NamedFile> &files);
+
+/// Opens `log` if the run has --log: a new one, or that of the previous run or of the attempt
+/// before a restart; reports what happened to an existing file, and writes the lines before that of
+/// the first step. Errors: those of LogFile.
+void openRunLog(std::optional<LogFile> &log, const RunHeader &header, const RunOutputs &outputs,
+                RunStart &runStart);
 
 } // namespace fsdp::rt
 

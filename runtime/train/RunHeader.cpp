@@ -82,6 +82,15 @@ Json environmentOfRun() {
   return found.empty() ? Json::object() : Json(found);
 }
 
+/// Elements of all parameters, or of those that are trained.
+std::int64_t elementsOf(const Program &program, bool trainedOnly) {
+  std::int64_t count = 0;
+  for (const Storage &storage : program.storages)
+    for (const Parameter &member : storage.members)
+      count += trainedOnly && member.frozen ? 0 : elements(member.shape);
+  return count;
+}
+
 /// Paths need not be UTF-8.
 std::string dump(const Json &json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -94,22 +103,6 @@ std::string restartLine(std::int64_t number, std::int64_t step, const std::strin
   Json line;
   line["restart"] = {{"number", number}, {"after_step", step}, {"mesh", mesh}, {"cause", cause}};
   return dump(line) + "\n";
-}
-
-std::int64_t RunHeader::parameters() const {
-  std::int64_t count = 0;
-  for (const Storage &storage : program.storages)
-    for (const Parameter &member : storage.members)
-      count += elements(member.shape);
-  return count;
-}
-
-std::int64_t RunHeader::trainable() const {
-  std::int64_t count = 0;
-  for (const Storage &storage : program.storages)
-    for (const Parameter &member : storage.members)
-      count += member.frozen ? 0 : elements(member.shape);
-  return count;
 }
 
 std::string describeDrawn(const std::vector<std::string> &drawn) {
@@ -125,9 +118,10 @@ std::string describeDrawn(const std::vector<std::string> &drawn) {
 
 std::string RunHeader::text() const {
   const int ranks = worldSize(program);
-  std::string size = formatCount(static_cast<double>(parameters())) + " parameters";
-  if (trainable() != parameters())
-    size = formatCount(static_cast<double>(trainable())) + " of " + size + " trainable";
+  const std::int64_t all = elementsOf(program, false), trained = elementsOf(program, true);
+  std::string size = formatCount(static_cast<double>(all)) + " parameters";
+  if (trained != all)
+    size = formatCount(static_cast<double>(trained)) + " of " + size + " trainable";
   std::string text = format("%s: %s, %d rank%s, mesh %s, arena %s per rank, ", program.name,
                             size.c_str(), ranks, ranks == 1 ? "" : "s", mesh.c_str(),
                             formatBytes(static_cast<double>(arenaBytesOf(program))).c_str());
@@ -208,9 +202,10 @@ std::string RunHeader::record() const {
   Json run;
   run["model"] = program.name;
   run["version"] = runtimeVersion();
-  run["parameters"] = parameters();
-  if (trainable() != parameters())
-    run["trainable"] = trainable();
+  const std::int64_t all = elementsOf(program, false), trained = elementsOf(program, true);
+  run["parameters"] = all;
+  if (trained != all)
+    run["trainable"] = trained;
   run["mesh"] = mesh;
   run["ranks"] = worldSize(program);
   run["steps"] = steps;

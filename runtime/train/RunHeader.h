@@ -37,10 +37,6 @@ struct RunHeader {
   std::vector<double> epochs = {};
   AttentionLibrary attention = {};
 
-  /// The number of trained and frozen elements of all parameters.
-  std::int64_t parameters() const;
-  /// The number of trained elements.
-  std::int64_t trainable() const;
   /// Text for users.
   std::string text() const;
   /// The part of it about --data, a line for each of several sources; empty for one file.

@@ -15,13 +15,12 @@
 #include "runtime/train/Exports.h"
 #include "runtime/train/Hyperparameters.h"
 #include "runtime/train/Log.h"
+#include "runtime/train/LogFile.h"
 #include "runtime/train/ParameterNames.h"
 #include "runtime/train/Prints.h"
 #include "runtime/train/RunCheckpoints.h"
 #include "runtime/train/RunHeader.h"
-#include "runtime/train/RunLog.h"
 #include "runtime/train/Spikes.h"
-#include "runtime/train/Weights.h"
 
 #include <algorithm>
 #include <cmath>

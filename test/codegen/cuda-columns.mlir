@@ -43,7 +43,7 @@
 // CHECK-EMPTY:
 // CHECK-NEXT:  static __global__ void reduce_3_total_kernel(const float *parts, float *reduce_3) {
 // CHECK-NEXT:    const int c = blockIdx.x * 32 + threadIdx.x % 32;
-// CHECK-NEXT:    const float total = combineParts<Plus, 32, 32, 105, float>(0.0f, parts + c, 64, true);
+// CHECK-NEXT:    const float total = combineStripes<Plus, 32, 32>(0.0f, parts + c, 105, 64, true);
 // CHECK-NEXT:    if (threadIdx.x < 32)
 // CHECK-NEXT:      reduce_3[c] = total;
 // CHECK-NEXT:  }
@@ -65,8 +65,7 @@
 // CHECK:         auto total = repeated<float, 4>(-__builtin_inff());
 // CHECK:         total[e] = maximum(c_v[r][e], total[e]);
 // CHECK:         total = reduceLanes<Maximum, 16, 16>(total);
-// CHECK:         combineParts<Maximum, 32, 32, 105, float>(-__builtin_inff(), parts + c, 64,
-// CHECK-NEXT:        true);
+// CHECK:         combineStripes<Maximum, 32, 32>(-__builtin_inff(), parts + c, 105, 64, true);
 
 // Results of two dimensions, terms of two: a vector never leaves the innermost.
 // CHECK-LABEL: reduce_5_kernel(const float *d, float *parts) {
@@ -79,7 +78,7 @@
 // CHECK-NEXT:      d_v[r_2] = load<4>(d + i * 24000 + h * 2000 + r * 20 + c);
 // CHECK:         if (threadIdx.x < 32 && result < 240)
 // CHECK-NEXT:      store(parts + blockIdx.y * 240 + result, total);
-// CHECK:         combineParts<Plus, 32, 8, 47, float>(0.0f, parts + result, 240, result < 240);
+// CHECK:         combineStripes<Plus, 32, 8>(0.0f, parts + result, 47, 240, result < 240);
 // CHECK-NEXT:    if (threadIdx.x < 32 && result < 240)
 // CHECK-NEXT:      reduce_5[h * 20 + c] = total;
 

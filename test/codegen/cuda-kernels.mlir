@@ -31,7 +31,7 @@ fsdp.param @v : tensor<96x40xf32> unit "u" init <normal, 0.5>
 // The sum of all is a block's, in double.
 // CHECK-LABEL: // One block per result.
 // CHECK:        double total = 0.0;
-// CHECK:        total = reduceBlock<Plus>(total);
+// CHECK:        total = reduceLanes<Plus, 1, {{[0-9]+}}>(total);
 // CHECK-NEXT:   if (threadIdx.x == 0)
 
 // The bias's gradient: a thread has 4 neighbouring columns, 32 threads share the rows, and each loads

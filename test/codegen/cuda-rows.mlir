@@ -12,18 +12,18 @@
 // CHECK-NEXT:    const int r = blockIdx.x;
 // CHECK-NEXT:    float total = 0.0f;
 // CHECK-NEXT:    for (int c = blockIdx.y * 256 + threadIdx.x; c < 131072; c += 8192) {
-// CHECK:         total = reduceBlock<Plus>(total);
+// CHECK:         total = reduceLanes<Plus, 1, {{[0-9]+}}>(total);
 // CHECK-NEXT:    if (threadIdx.x == 0)
 // CHECK-NEXT:      parts[blockIdx.y * 2 + blockIdx.x] = total;
 // CHECK-LABEL: static __global__ void reduce_2_total_kernel(const float *parts, float *{{[a-z_0-9]+}}) {
-// CHECK:         const float total = combineParts<Plus, 32, 8, 32, float>(0.0f, parts + r, 2, r < 2);
+// CHECK:         const float total = combineStripes<Plus, 32, 8>(0.0f, parts + r, 32, 2, r < 2);
 // CHECK:         if (threadIdx.x < 32 && r < 2)
 // CHECK:         launchKernel(reduce_2_kernel, /*grid=*/dim3(2, 32), /*block=*/256,
 // CHECK:         launchKernel(reduce_2_total_kernel, /*grid=*/1, /*block=*/256,
 
 // No more than keep a device busy: 264 for one result, 88 for each of three.
 // CHECK-LABEL: // 264 blocks per result; a second kernel adds what they have, in order.
-// CHECK:         total = reduceBlock<Maximum>(total);
+// CHECK:         total = reduceLanes<Maximum, 1, {{[0-9]+}}>(total);
 // CHECK-LABEL: // 88 blocks per result; a second kernel adds what they have, in order.
 
 fsdp.mesh @mesh <["fsdp"=1]>

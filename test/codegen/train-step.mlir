@@ -89,10 +89,11 @@
 // CHECK-LABEL: void fc_backward(Context &c) {
 // CHECK: constexpr ArenaSpan<bool> ok{1152, 1};
 // CHECK-LABEL: void update(Context &c) {
-// CHECK:       optimizer_step(c, kCompute, "fc.update", storages[kStorageFcFlat], /*deferred=*/false, fused::sgd,
-// CHECK-NEXT:      persistent::fc_flat_parameter, arena::fc_grad_shard, persistent::fc_flat_momentum, arena::lr,
+// CHECK:       optimizer_steps(c, kCompute, "fc.update", /*deferred=*/false, fused::sgd, arena::lr,
 // CHECK-NEXT:      /*scale=*/ArenaSpan<float>{}, arena::ok, persistent::step_state,
-// CHECK-NEXT:      badGradient(persistent::step_state));
+// CHECK-NEXT:      badGradient(persistent::step_state),
+// CHECK-NEXT:      shard_update(storages[kStorageFcFlat], persistent::fc_flat_parameter, arena::fc_grad_shard,
+// CHECK-NEXT:      persistent::fc_flat_momentum));
 // CHECK-NEXT:  advance(c, kCompute, "advance", persistent::step_state, arena::ok,
 // CHECK-NEXT:      badGradients(persistent::step_state), persistent::step_state,
 // CHECK-NEXT:      badGradients(persistent::step_state));

@@ -79,7 +79,7 @@ def same(folder, data, init):
     expected_log, expected = training.train(folder / "cpu", "cpu", 1, init, data)
     training.run([training.tool("fsdpc"), source, "--target=cuda", "--emit=source", "-o", folder / "sources"])
     text = (folder / "sources" / "kernels.cu").read_text()
-    for words in (r"reduceLanes<Plus, ", r"reduceLanes<Maximum, ", r"combineParts<Plus, ", r"combineParts<Maximum, ", r"load<4>",
+    for words in (r"reduceLanes<Plus, ", r"reduceLanes<Maximum, ", r"combineStripes<Plus, ", r"combineStripes<Maximum, ", r"load<4>",
                   r"load<2>", r"results per thread", r"One thread per result", r"One block per result", r"blocks per result"):
         if not re.search(words, text):
             sys.exit(f"no kernel has {words}: the cases miss it")

@@ -10,7 +10,7 @@
 #include "interpreter/Safetensors.h"
 #include "mlir/IR/MLIRContext.h"
 #include "runtime/data/Dataset.h"
-#include "runtime/train/Weights.h"
+#include "runtime/train/InitialWeights.h"
 #include "test/mutation/Batches.h"
 #include "test/mutation/FileReaders.h"
 #include "test/mutation/Seeds.h"

@@ -4,7 +4,7 @@
 
 #include "base/Error.h"
 #include "runtime/data/OpenDataset.h"
-#include "runtime/train/Weights.h"
+#include "runtime/train/InitialWeights.h"
 #include "test/unit/base/TemporaryFile.h"
 
 #include <algorithm>

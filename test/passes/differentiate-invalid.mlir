@@ -79,3 +79,19 @@ fsdp.step @through_kept_keys train optimizer <sgd, lr = 0.1> {
   %one = arith.constant dense<1.0> : tensor<f64>
   fsdp.loss %sum over %one
 }
+
+// -----
+
+// What a loss has with its gradient is made behind differentiation.
+fsdp.param @w : tensor<4x8xf32> unit "w" init <constant, 0.0>
+fsdp.step @second_derivative train optimizer <sgd, lr = 0.1> {
+  %l = fsdp.input "l" sample_dim 0 : tensor<4xi32>
+  %w = fsdp.read @w : tensor<4x8xf32>
+  %d = arith.constant dense<0.5> : tensor<4xf32>
+  // expected-error @below {{'nn.cross_entropy' op has a 'gradient', which has no gradient itself; use 'nn.cross_entropy_grad' where it is needed}}
+  %loss, %lse, %g = nn.cross_entropy %w, %l upstream %d
+      : tensor<4x8xf32>, tensor<4xi32> upstream tensor<4xf32> -> tensor<4xf32>, tensor<4xf32>, tensor<4x8xf32>
+  %sum = nn.reduce sum "b ->" %loss : tensor<4xf32> -> tensor<f64>
+  %count = arith.constant dense<4.0> : tensor<f64>
+  fsdp.loss %sum over %count
+}

@@ -62,9 +62,7 @@
 // LOCAL: %[[OWN:.*]] = fsdp.shard_indices %{{.*}} of 1001 over [] part 1024
 // LOCAL: nn.embedding partial %[[ROWS]], %[[OWN]]
 // LOCAL: %[[COUNT:.*]] = fsdp.shard_size of 1001 over [] part 1024
-// LOCAL: nn.partial_cross_entropy {{.*}} of %[[COUNT]] : tensor<3x3x1024xf32>
-// LOCAL-NOT: fsdp.mask_padding {{.*}} of 1001
-// LOCAL: nn.cross_entropy_grad {{.*}} of %[[COUNT]] {{.*}} : tensor<3x3x1024xf32>
+// LOCAL: nn.partial_cross_entropy {{.*}} of %[[COUNT]] upstream {{.*}} : tensor<3x3x1024xf32>
 // LOCAL-NOT: fsdp.mask_padding {{.*}} of 1001
 // LOCAL-LABEL: fsdp.segment @evaluate
 // LOCAL: nn.partial_cross_entropy
@@ -76,7 +74,7 @@
 // A batch that does not divide either: 5 samples on 2 ranks. The gradient of the bias excludes the samples of weight 0, so positions are
 // cut.
 // CHUNKS-LABEL: fsdp.segment @train
-// CHUNKS-COUNT-3: nn.cross_entropy_grad {{.*}} : tensor<3x1x1024xf32>
+// CHUNKS-COUNT-3: nn.partial_cross_entropy {{.*}} upstream {{.*}} : tensor<3x1x1024xf32>
 fsdp.mesh @mesh <["fsdp"=2, "tensor"=1]>
 fsdp.param @wte : tensor<1001x8xf32> unit "embed" init <normal, 1.0> split [["tensor"], []]
 fsdp.param @bias : tensor<1001xf32> unit "embed" init <normal, 1.0>

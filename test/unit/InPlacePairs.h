@@ -22,6 +22,7 @@ using InPlacePair = std::tuple<std::string, unsigned, unsigned>;
 
 /// Of ops that call a kernel of the runtime, for both targets.
 inline const std::set<InPlacePair> kKernelPairs = {
+    {"nn.cross_entropy", 0, 2},      {"nn.partial_cross_entropy", 0, 3},
     {"nn.cross_entropy_grad", 0, 0}, {"nn.layer_norm", 0, 0},
     {"nn.layer_norm_grad", 0, 0},    {"nn.layer_norm_grad", 4, 0},
     {"nn.layer_norm_grad", 5, 0},    {"nn.rms_norm", 0, 0},
@@ -47,7 +48,9 @@ inline std::string describe(const std::set<InPlacePair> &pairs) {
 /// The pairs that a suite of tests has compared.
 class InPlaceCoverage {
 public:
-  void add(const char *op, unsigned operand) { compared.insert({op, operand, 0u}); }
+  void add(const char *op, unsigned operand, unsigned result = 0) {
+    compared.insert({op, operand, result});
+  }
   /// Kernels' pairs that were not compared, "" for none.
   std::string missing() const {
     std::set<InPlacePair> pairs = kKernelPairs;

@@ -1,5 +1,6 @@
 //===- fsdp-opt.cpp - run passes over .mlir files -------------------------===//
 
+#include "base/PrintableText.h"
 #include "dialect/fsdp/FSDPDialect.h"
 #include "mlir/Bytecode/BytecodeReader.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -37,8 +38,8 @@ int main(int argc, char **argv) {
       [&](std::unique_ptr<llvm::MemoryBuffer> text, llvm::raw_ostream &out) {
         // MLIR's messages show a line of the file.
         if (!fsdpc::isText(text->getBuffer()) && !mlir::isBytecode(text->getMemBufferRef())) {
-          llvm::errs() << fsdpc::printableMessage("fsdp-opt: error: '" + file +
-                                                  "' is not text, expected a module (.mlir)\n");
+          llvm::errs() << base::printableLines("fsdp-opt: error: '" + file +
+                                               "' is not text, expected a module (.mlir)\n");
           return false;
         }
         return mlir::succeeded(mlir::MlirOptMain(out, std::move(text), registry, config));

@@ -1,5 +1,6 @@
 //===- fsdp-run.cpp - run a module of any phase on simulated ranks --------===//
 
+#include "base/Error.h"
 #include "base/Numbers.h"
 #include "base/PrintableText.h"
 #include "dialect/fsdp/FSDPDialect.h"
@@ -81,7 +82,7 @@ static cl::opt<std::string> printPattern(
     cl::value_desc("pattern"), cl::cat(category));
 
 static int fail(const Twine &message) {
-  llvm::errs() << "fsdp-run: error: " << fsdpc::printableMessage(message.str()) << "\n";
+  llvm::errs() << "fsdp-run: error: " << base::printableLines(message.str()) << "\n";
   return 1;
 }
 
@@ -365,7 +366,7 @@ struct ValuePrinter {
     out << "step " << step << " ";
     if (hasRanks)
       out << "rank " << rank << " ";
-    printValue(out, fsdpc::printableMessage(name), value);
+    printValue(out, base::printableLines(name), value);
   }
 };
 } // namespace
@@ -422,31 +423,22 @@ static int runSteps(Machine &machine, ArrayRef<std::string> walks, int64_t steps
 }
 
 /// Before the work: refuses inputs that are not files, and outputs that cannot be written or would
-/// overwrite an input. Returns the exit status, or nothing.
-static std::optional<int> openFiles(std::optional<fsdpc::OutputFile> &outputs) {
+/// overwrite an input. Returns the destination of --outputs, or an empty one.
+static base::OutputPath openFiles() {
   std::vector<base::NamedFile> named;
-  auto input = [&](const char *option, const std::string &path) -> llvm::Error {
-    if (path.empty() || path == "-")
-      return llvm::Error::success();
-    named.push_back(base::NamedFile::input(option, path));
-    return fsdpc::checkInput(path);
-  };
-  llvm::Error wrong = llvm::joinErrors(input("MODULE", inputFile), input("--params", paramsFile));
-  wrong = llvm::joinErrors(std::move(wrong), input("--inputs", inputsFile));
-  if (wrong)
-    return fail(llvm::toString(std::move(wrong)));
-  if (outputsFile.empty())
-    return std::nullopt;
-  llvm::Expected<fsdpc::OutputFile> file = fsdpc::OutputFile::open(outputsFile);
-  if (!file)
-    return fail(llvm::toString(file.takeError()));
-  outputs.emplace(std::move(*file));
-  named.push_back(outputs->named("--outputs"));
-  if (llvm::Error error = fsdpc::checkDistinctFiles(named)) {
-    fail(llvm::toString(std::move(error)));
-    return 2;
+  for (auto [option, file] :
+       {std::pair("MODULE", &inputFile), {"--params", &paramsFile}, {"--inputs", &inputsFile}}) {
+    if (file->empty() || *file == "-")
+      continue;
+    base::requireReadable(*file);
+    named.push_back(base::NamedFile::input(option, *file));
   }
-  return std::nullopt;
+  if (outputsFile.empty())
+    return {};
+  base::OutputPath outputs = fsdpc::openOutput(outputsFile);
+  named.push_back(base::NamedFile::output("--outputs", outputs));
+  base::requireDistinct(named);
+  return outputs;
 }
 
 static int run(int argc, char **argv) {
@@ -459,9 +451,7 @@ static int run(int argc, char **argv) {
   Numbers numbers;
   if (std::optional<int> status = parseNumbers(numbers))
     return *status;
-  std::optional<fsdpc::OutputFile> outputs;
-  if (std::optional<int> status = openFiles(outputs))
-    return *status;
+  const base::OutputPath outputs = openFiles();
 
   DialectRegistry registry;
   registry.insert<nn::NNDialect, FSDPDialect, arith::ArithDialect, math::MathDialect>();
@@ -478,7 +468,7 @@ static int run(int argc, char **argv) {
     return 1;
 
   // Text for people is kept out of a result on standard output.
-  bool taken = outputs && outputs->identity() == base::identityOfDescriptor(STDOUT_FILENO);
+  bool taken = outputs.identity() == base::identityOfDescriptor(STDOUT_FILENO);
   llvm::raw_ostream &shown = taken ? llvm::errs() : llvm::outs();
   FailureOr<std::unique_ptr<ValuePrinter>> printer = createPrinter(*module, shown);
   if (failed(printer))
@@ -533,9 +523,8 @@ static int run(int argc, char **argv) {
     return status;
   if (failed((*machine)->finish()) || failed(collectParameters(*module, **machine, results)))
     return 1;
-  if (outputs)
-    if (llvm::Error error = outputs->write(encodeSafetensors(results)))
-      return fail(llvm::toString(std::move(error)));
+  if (!outputs.empty())
+    fsdpc::writeOutput(outputs, encodeSafetensors(results));
   return 0;
 }
 
@@ -551,6 +540,9 @@ int main(int argc, char **argv) {
   fsdpc::ignoreFileSizeSignal();
   try {
     return run(argc, argv);
+  } catch (const base::Error &error) {
+    fail(error.what());
+    return error.status();
   } catch (const std::bad_alloc &) {
     return outOfMemory();
   }

@@ -2,7 +2,6 @@
 
 #include "base/Error.h"
 #include "base/PrintableText.h"
-#include "tools/fsdpc-log/FieldNames.h"
 #include "tools/fsdpc-log/LogReader.h"
 #include "tools/fsdpc-log/LogTable.h"
 

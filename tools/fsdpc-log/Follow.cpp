@@ -6,6 +6,7 @@
 #include "base/StandardOutput.h"
 #include "tools/fsdpc-log/LogTable.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -20,55 +21,27 @@ namespace fsdpc_log {
 
 using base::Error;
 
-namespace {
-
-constexpr std::size_t kRecent = 4096;
-constexpr auto kPollInterval = std::chrono::milliseconds(200);
-
-/// FNV-1a.
-std::uint64_t digestOf(std::string_view text) {
-  std::uint64_t digest = 0xcbf29ce484222325u;
-  for (const char c : text)
-    digest = (digest ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  return digest;
-}
-
-} // namespace
-
-/// Whether the file still has line `line` of `recent` where it was read.
-bool LogFollower::isSame(std::size_t line) const {
-  const std::int64_t begin = line == 0 ? 0 : recent[line - 1].end;
-  if (line == 0 && stream.lines > static_cast<std::int64_t>(recent.size()))
-    return false; // its beginning is no longer known
-  std::string text(static_cast<std::size_t>(recent[line].end - begin), '\0');
-  return pread(file.get(), text.data(), text.size(), begin) == static_cast<ssize_t>(text.size()) &&
-         digestOf(text) == recent[line].digest;
-}
-
-/// Whether the lines that were read last are still in the file.
-bool LogFollower::matches() const {
-  struct stat status;
-  if (fstat(file.get(), &status) != 0 || status.st_size < position)
-    return false;
-  std::string text(partial.size(), '\0');
-  if (pread(file.get(), text.data(), text.size(), position - static_cast<off_t>(text.size())) !=
-          static_cast<ssize_t>(text.size()) ||
-      text != partial)
-    return false;
-  return recent.empty() || isSame(recent.size() - 1);
-}
+static constexpr std::size_t kCompared = 1 << 20; // bytes
+static constexpr auto kPollInterval = std::chrono::milliseconds(200);
 
 /// Returns to the position after the last line that the file still has.
 void LogFollower::stepBack() {
+  const std::int64_t begin = position - static_cast<std::int64_t>(latest.size());
+  std::string now(latest.size(), '\0');
+  now.resize(static_cast<std::size_t>(
+      std::max<ssize_t>(0, pread(file.get(), now.data(), now.size(), begin))));
+  if (now == latest)
+    return;
+  const auto same = static_cast<std::size_t>(
+      std::mismatch(now.begin(), now.end(), latest.begin()).first - now.begin());
+  const std::size_t kept = latest.substr(0, same).rfind('\n') + 1; // of npos 0
   const std::int64_t before = stream.lines;
-  while (!recent.empty() && !isSame(recent.size() - 1)) {
-    recent.pop_back();
-    --stream.lines;
-  }
-  if (recent.empty())
-    stream.lines = 0;
-  position = recent.empty() ? 0 : recent.back().end;
-  partial.clear();
+  stream.lines -=
+      std::count(latest.begin() + static_cast<std::ptrdiff_t>(kept), latest.end(), '\n');
+  position = begin + static_cast<std::int64_t>(kept);
+  if (kept == 0) // the lines before are no longer known
+    stream.lines = position = 0;
+  latest.resize(kept);
   stream.drop();
   if (stream.lines < before)
     say(std::to_string(before - stream.lines) + " lines were removed from the log");
@@ -84,18 +57,12 @@ void LogFollower::readOn() {
       throw Error("cannot read '" + path + "': " + std::strerror(errno));
     if (got == 0)
       break;
-    std::string_view bytes(buffer, static_cast<std::size_t>(got));
+    const std::string_view bytes(buffer, static_cast<std::size_t>(got));
     position += got;
     stream.add(bytes);
-    for (std::size_t end; (end = bytes.find('\n')) != bytes.npos; bytes.remove_prefix(end + 1)) {
-      partial += bytes.substr(0, end + 1);
-      recent.push_back(
-          {position - static_cast<std::int64_t>(bytes.size() - end - 1), digestOf(partial)});
-      partial.clear();
-      if (recent.size() > kRecent)
-        recent.pop_front();
-    }
-    partial += bytes;
+    latest += bytes;
+    if (latest.size() > 2 * kCompared)
+      latest.erase(0, latest.size() - kCompared);
   }
   reportSkipped();
 }
@@ -110,8 +77,7 @@ void LogFollower::poll() {
   struct stat status;
   const bool exists = stat(path.c_str(), &status) == 0;
   if (file) {
-    if (!matches())
-      stepBack();
+    stepBack();
     readOn(); // also of a file that has another name now
   }
   if (!exists || (file && status.st_dev == device && status.st_ino == inode))
@@ -129,7 +95,7 @@ void LogFollower::poll() {
   stream.end();
   stream.skipped = SkippedLines();
   stream.lines = 0, position = 0;
-  recent.clear(), partial.clear();
+  latest.clear();
   readOn();
 }
 

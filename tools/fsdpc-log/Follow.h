@@ -7,7 +7,6 @@
 #include "tools/fsdpc-log/LogReader.h"
 
 #include <cstdint>
-#include <deque>
 #include <string>
 #include <sys/types.h>
 
@@ -25,15 +24,8 @@ public:
   void poll();
 
 private:
-  struct Line {
-    std::int64_t end; ///< position after it in the file
-    std::uint64_t digest;
-  };
-
   void readOn();
-  bool matches() const;
   void stepBack();
-  bool isSame(std::size_t line) const;
   void reportSkipped();
 
   std::string path;
@@ -43,8 +35,7 @@ private:
   dev_t device = 0;
   ino_t inode = 0;
   std::int64_t position = 0; ///< of the next byte
-  std::deque<Line> recent;   ///< the latest whole lines, which are compared with the file
-  std::string partial;       ///< the bytes since the last of them
+  std::string latest;        ///< the bytes before it, which are compared with the file
 };
 
 /// Prints the table of a log, and the rows that are added, until a signal ends the process.

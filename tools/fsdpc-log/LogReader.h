@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -43,7 +44,6 @@ std::string parseEntry(std::string_view text, LogEntry &entry);
 class SkippedLines {
 public:
   void add(const std::string &fault, std::int64_t line);
-  bool empty() const { return byFault.empty(); }
   /// "'a.jsonl': skipped 12 lines, each of which is not a JSON object: 4, 9, 17, 18, 20, … and 7
   /// more"
   std::vector<std::string> describe(const std::string &file) const;
@@ -88,6 +88,24 @@ void readBytes(const std::string &path, const std::function<void(std::string_vie
 /// Calls the visitor with every entry of the file. Prints skipped lines on standard error. Throws
 /// an error if the file cannot be read, or has lines but no line of a log.
 void readLog(const std::string &path, const TakeEntry &take);
+
+/// The names of the fields of all steps that are added.
+class FieldNames {
+public:
+  void add(const LogEntry &entry);
+  /// Throws an error if no step has a field of `fields`, the values of `option`; the message lists
+  /// the existing fields. `mayLack`: fields that may be absent. Without steps, no field is refused.
+  void require(const std::vector<std::string> &fields, const char *option,
+               const std::vector<std::string> &files,
+               const std::vector<std::string> &mayLack = {}) const;
+
+  /// Whether none of the fields would be refused.
+  bool haveAll(const std::vector<std::string> &fields,
+               const std::vector<std::string> &mayLack) const;
+
+private:
+  std::set<std::string, std::less<>> names;
+};
 
 /// Prints a note of this tool on standard error.
 void note(const std::string &text);

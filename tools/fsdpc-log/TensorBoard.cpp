@@ -4,7 +4,6 @@
 #include "base/Error.h"
 #include "base/PrintableText.h"
 #include "base/StandardOutput.h"
-#include "tools/fsdpc-log/FieldNames.h"
 #include "tools/fsdpc-log/LogReader.h"
 
 #include <algorithm>

@@ -8,7 +8,6 @@
 #include "tools/fsdpc-log/Chart.h"
 #include "tools/fsdpc-log/ChartPage.h"
 #include "tools/fsdpc-log/Curves.h"
-#include "tools/fsdpc-log/FieldNames.h"
 #include "tools/fsdpc-log/Follow.h"
 #include "tools/fsdpc-log/LogReader.h"
 #include "tools/fsdpc-log/LogTable.h"

@@ -5,7 +5,6 @@
 
 #include "tokenizer/Tokenizer.h"
 #include "tools/fsdpc-tokenize/Documents.h"
-#include "tools/fsdpc-tokenize/EndToken.h"
 #include "tools/fsdpc-tokenize/TokenFile.h"
 
 #include <atomic>
@@ -15,6 +14,12 @@
 #include <vector>
 
 namespace fsdpc {
+
+/// The token that ends a document.
+struct EndToken {
+  tokenizer::TokenId id;
+  std::string text;
+};
 
 struct TokenizeOptions {
   std::vector<std::string> inputs;
@@ -33,6 +38,12 @@ struct TokenizeResult {
   double seconds = 0;
   std::vector<TokenFiles::Written> files;
 };
+
+/// The token that ends a document: `asked`, a token's text; nothing for "none". Without `asked`,
+/// the `eos_token` of the tokenizer_config.json next to the tokenizer (a file or a folder), or the
+/// known end token that the vocabulary has. Throws an error if there is no such token.
+std::optional<EndToken> chooseEndToken(const tokenizer::Tokenizer &tokenizer,
+                                       const std::string &path, const std::string &asked);
 
 /// Whether document `index`, from 0, is of the validation split: a function of the two numbers.
 bool isOfValidation(std::uint64_t index, double share);

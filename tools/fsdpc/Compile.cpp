@@ -2,6 +2,7 @@
 
 #include "tools/fsdpc/Compile.h"
 
+#include "base/OutputPath.h"
 #include "base/PrintableText.h"
 #include "dialect/fsdp/AxisParts.h"
 #include "dialect/fsdp/AxisRoles.h"
@@ -16,7 +17,6 @@
 #include "mlir/Pass/PassManager.h"
 #include "passes/global/ModelDigest.h"
 #include "passes/scheduled/ScheduleProblem.h"
-#include "tools/output/OutputFile.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
 
@@ -37,8 +37,8 @@ Context::Context() {
 Context::~Context() = default;
 
 OwningOpRef<ModuleOp> readModel(Context &context, const std::string &path) {
-  if (llvm::Error error = checkInput(path))
-    throw Failure(llvm::toString(std::move(error)));
+  if (path != "-")
+    base::requireReadable(path);
   auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(path);
   if (!buffer)
     throw Failure("cannot read " + base::inQuotes(path) + ": " + buffer.getError().message());
@@ -114,8 +114,8 @@ static void setMesh(ModuleOp module, const MeshAxes &axes) {
   // Constraints of the model may name axes that this mesh lacks: of size 1, they split nothing. A
   // mark of positions does not add an axis, as every report would contain its name; on a mesh that
   // splits sequences over another axis, it identifies the positions.
-  SmallVector<StringAttr> sequence =
-      llvm::filter_to_vector(names, [](StringAttr name) { return ir::splitsSequence(name); });
+  SmallVector<StringAttr> sequence = llvm::filter_to_vector(
+      names, [](StringAttr name) { return ir::getAxisRole(name).splitsSequence; });
   module.walk([&](ir::ConstraintOp constraint) {
     auto isMissing = [&](ArrayAttr dim) {
       return llvm::any_of(dim.getAsRange<StringAttr>(), [&](StringAttr axis) {

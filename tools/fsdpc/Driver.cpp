@@ -2,6 +2,7 @@
 
 #include "tools/fsdpc/Driver.h"
 
+#include "base/Error.h"
 #include "base/Options.h"
 #include "base/PrintableText.h"
 #include "base/ShellWords.h"
@@ -19,6 +20,7 @@
 #include "tools/fsdpc/Program.h"
 #include "tools/fsdpc/StageChoice.h"
 #include "tools/fsdpc/Toolchain.h"
+#include "tools/output/OutputFile.h"
 
 #include "passes/explain/PlanPage.h"
 #include "passes/printing/MemoryReportText.h"
@@ -48,18 +50,18 @@ struct Driver::State {
   CLI::App app;
   CLI::App *model = nullptr; ///< the group of the model's own options, once it has one
   Options options;
-  std::string input;                                        ///< the file of a model, for runFile
-  std::string asked;                                        ///< the command of a search, as given
-  std::optional<OutputFile> result, report, timeline, page; ///< but a folder
-  std::string choice;                                       ///< the choices of `auto`, with reasons
-  CompiledPlan scheduled;                      ///< the plan of `choice`, if it was kept
-  std::optional<MemoryVerdict> verdict;        ///< on --memory-limit
-  std::optional<PlanFacts> known;              ///< of the first plan
-  std::optional<ir::ScheduleProblem> verified; ///< likewise, until it is written
-  std::vector<ir::ShardingPicture> shardings;  ///< for the page
-  std::optional<PlanRequest> request;          ///< for `plan`, which compiles no program
-  std::optional<OutputFile> table, curves;     ///< of its JSON, of its SVG
-  int64_t *blocks = nullptr;                   ///< the model's number of equal blocks
+  std::string input;                               ///< the file of a model, for runFile
+  std::string asked;                               ///< the command of a search, as given
+  base::OutputPath result, report, timeline, page; ///< but a folder
+  std::string choice;                              ///< the choices of `auto`, with reasons
+  CompiledPlan scheduled;                          ///< the plan of `choice`, if it was kept
+  std::optional<MemoryVerdict> verdict;            ///< on --memory-limit
+  std::optional<PlanFacts> known;                  ///< of the first plan
+  std::optional<ir::ScheduleProblem> verified;     ///< likewise, until it is written
+  std::vector<ir::ShardingPicture> shardings;      ///< for the page
+  std::optional<PlanRequest> request;              ///< for `plan`, which compiles no program
+  base::OutputPath table, curves;                  ///< of its JSON, of its SVG
+  int64_t *blocks = nullptr;                       ///< the model's number of equal blocks
   struct Size {
     int64_t *value;
     base::IntegerRange<int64_t> range;
@@ -91,7 +93,7 @@ struct Driver::State {
   std::vector<std::string> omittedOptions() const;
   void writePage(ModuleOp module, const ir::StepSimulation &simulation, llvm::json::Value report);
   void writeReport(std::vector<llvm::json::Value> reports, const std::string &table);
-  void printTable(const std::string &table, bool isTaken);
+  void printTable(const std::string &table, llvm::ArrayRef<const base::OutputPath *> results);
   /// The name of a model without a name: that of this program, or of its file.
   std::string modelName() const {
     llvm::StringRef stem = llvm::sys::path::stem(input);
@@ -165,13 +167,19 @@ void Driver::from(const std::string &file, TakeConfig take) {
     if (const std::string &fit = state->options.fit; !fit.empty() && config.sets("--" + fit))
       throw UsageError("got --fit=" + fit + " beside --from, which takes it from " + file);
     for (const std::string &remark : config.finish())
-      std::cerr << printableMessage(state->name + ": note: " + remark) << "\n";
+      std::cerr << base::printableLines(state->name + ": note: " + remark) << "\n";
   };
 }
 
 /// Before the work: refuses outputs that cannot be written or would overwrite the model.
 void Driver::State::openOutputs() {
   std::vector<base::NamedFile> named;
+  const auto open = [&](base::OutputPath &file, const char *option, const std::string &path) {
+    if (path.empty())
+      return;
+    file = openOutput(path);
+    named.push_back(base::NamedFile::output(option, file));
+  };
   if (!input.empty() && input != "-")
     named.push_back(base::NamedFile::input("MODEL", input));
   if (options.getEmit() == Emit::Source && !options.output.empty()) {
@@ -182,22 +190,18 @@ void Driver::State::openOutputs() {
       throw UsageError("model " + base::inQuotes(input) + " is in the folder that -o replaces, " +
                        base::inQuotes(options.output) + "; choose another location");
   } else if (!options.onlyReport()) {
-    result = openOutput(options.output.empty() ? "-" : options.output);
-    named.push_back(result->named("-o"));
+    open(result, "-o", options.output.empty() ? "-" : options.output);
   }
-  const auto open = [&](auto &file, const char *option, const std::string &path) {
-    if (path.empty())
-      return;
-    file = openOutput(path);
-    named.push_back(file->named(option));
-  };
   open(report, "--report", options.report.size() > 1 ? options.report : "");
   open(timeline, "--timeline", options.timeline);
   open(page, "--explain", options.explain);
   open(table, "--json", options.json);
   open(curves, "--svg", request ? request->svg : "");
-  if (llvm::Error error = checkDistinctFiles(named))
-    throw UsageError(llvm::toString(std::move(error)));
+  try {
+    base::requireDistinct(named);
+  } catch (const base::Error &error) {
+    throw UsageError(error.what());
+  }
 }
 
 /// `module`, and where the number of its blocks is an option the same with fewer.
@@ -294,8 +298,8 @@ void Driver::State::search(Context &context, const Obtain &obtain) {
     const PlanSeriesResult series = searchSeries(model, *request, options, words);
     print(series, stream);
     data = toJSON(series);
-    if (curves)
-      writeOutput(*curves, drawSvg(series));
+    if (!curves.empty())
+      writeOutput(curves, drawSvg(series));
   } else {
     model.with("", 0, [&](PlanModel &whole) {
       const PlanSearchResult found = searchPlans(whole, *request, options);
@@ -307,11 +311,9 @@ void Driver::State::search(Context &context, const Obtain &obtain) {
   }
   (*data.getAsObject())["asked"] = asked;
   (*data.getAsObject())["version"] = readVersion();
-  if (table)
-    writeOutput(*table, llvm::formatv("{0:2}\n", data).str());
-  const base::FileIdentity output = base::identityOfDescriptor(STDOUT_FILENO);
-  printTable(text,
-             (table && table->identity() == output) || (curves && curves->identity() == output));
+  if (!table.empty())
+    writeOutput(table, llvm::formatv("{0:2}\n", data).str());
+  printTable(text, {&table, &curves});
 }
 
 /// Judges the memory of `plan`, compiled from `model`. Throws Failure where a program would not
@@ -339,7 +341,7 @@ std::vector<OwningOpRef<ModuleOp>> Driver::State::plan(Context &context, const O
   OwningOpRef<ModuleOp> model = obtain(context), original;
   auto warn = [&](const std::string &remark) {
     if (!remark.empty())
-      std::cerr << printableMessage(name + ": warning: " + remark) << "\n";
+      std::cerr << base::printableLines(name + ": warning: " + remark) << "\n";
   };
   for (auto step : model->getOps<ir::StepOp>())
     warn(options.optimizer.remarkOnGroups(step));
@@ -378,7 +380,7 @@ std::vector<OwningOpRef<ModuleOp>> Driver::State::plan(Context &context, const O
       configure(module, modelName(), mesh, own);
       warn(own.remarkOnPipeline(module));
       Emit done = Emit::Model;
-      if (page) {
+      if (!page.empty()) {
         lower(module, own, done, Emit::Global);
         done = Emit::Global;
         FailureOr<std::vector<ir::ShardingPicture>> drawn = ir::drawShardings(module);
@@ -401,7 +403,7 @@ void Driver::State::write(llvm::ArrayRef<OwningOpRef<ModuleOp>> plans) {
     for (const OwningOpRef<ModuleOp> &module : plans)
       text += (text.empty() ? "" : "// -----\n\n") +
               print(*module, emit == Emit::Model || options.emitLocations);
-    writeOutput(*result, text);
+    writeOutput(result, text);
   }
   if (emit < Emit::Source && !options.predicts())
     return;
@@ -427,8 +429,8 @@ void Driver::State::write(llvm::ArrayRef<OwningOpRef<ModuleOp>> plans) {
     if (!simulation)
       continue;
     // The program itself prints only its memory, which is its property; times are not.
-    if (timeline)
-      writeOutput(*timeline, simulation->writeTimeline());
+    if (!timeline.empty())
+      writeOutput(timeline, simulation->writeTimeline());
     const ir::Prediction prediction = simulation->predict();
     print(prediction, stream);
     reports.push_back(toJSON(facts.memory));
@@ -442,7 +444,7 @@ void Driver::State::write(llvm::ArrayRef<OwningOpRef<ModuleOp>> plans) {
       verdict->print(stream);
       verdict->addTo(fields);
     }
-    if (page)
+    if (!page.empty())
       writePage(*module, *simulation, reports.back());
     tables += table;
   }
@@ -452,7 +454,7 @@ void Driver::State::write(llvm::ArrayRef<OwningOpRef<ModuleOp>> plans) {
     if (emit == Emit::Source)
       writeSource(std::move(program), options, called);
     else
-      writeBinary(program, options, *result);
+      writeBinary(program, options, result);
   }
   if (!options.report.empty())
     writeReport(std::move(reports), tables);
@@ -461,24 +463,22 @@ void Driver::State::write(llvm::ArrayRef<OwningOpRef<ModuleOp>> plans) {
 void Driver::State::writePage(ModuleOp module, const ir::StepSimulation &simulation,
                               llvm::json::Value report) {
   const std::string title = module.getSymName()->str();
-  writeOutput(*page,
+  writeOutput(page,
               ir::writePage({title, command(), std::move(report), shardings}, module, simulation));
 }
 
 void Driver::State::writeReport(std::vector<llvm::json::Value> reports, const std::string &table) {
-  if (report)
-    writeOutput(*report, llvm::formatv("{0:2}\n", ir::joinReports(std::move(reports))).str());
-  // Within a result that goes to standard output the table would spoil it.
-  base::FileIdentity output = base::identityOfDescriptor(STDOUT_FILENO);
-  bool taken = (result && result->identity() == output) ||
-               (report && report->identity() == output) ||
-               (timeline && timeline->identity() == output) || (page && page->identity() == output);
-  printTable(table, taken);
+  if (!report.empty())
+    writeOutput(report, llvm::formatv("{0:2}\n", ir::joinReports(std::move(reports))).str());
+  printTable(table, {&result, &report, &timeline, &page});
 }
 
-/// Prints `table` to standard output, or to standard error where that `isTaken` by a result.
-void Driver::State::printTable(const std::string &table, bool isTaken) {
-  if (isTaken) {
+/// Prints `table` to standard output, or to standard error where one of `results` goes to standard
+/// output, which the table would spoil.
+void Driver::State::printTable(const std::string &table,
+                               llvm::ArrayRef<const base::OutputPath *> results) {
+  const base::FileIdentity output = base::identityOfDescriptor(STDOUT_FILENO);
+  if (llvm::any_of(results, [&](const auto *path) { return path->identity() == output; })) {
     llvm::errs() << table;
     return;
   }
@@ -499,7 +499,7 @@ int Driver::State::compile(int argc, char **argv, const Obtain &obtain) {
   // A closed reader becomes an error of the write; the signal would leave the temporary folder.
   std::signal(SIGPIPE, SIG_IGN);
   auto say = [&](const std::string &message) {
-    std::cerr << printableMessage(name + ": error: " + message) << "\n";
+    std::cerr << base::printableLines(name + ": error: " + message) << "\n";
   };
   auto misused = [&](const std::string &why) {
     say(base::printable(why) + "; see " + name + " --help");
@@ -563,7 +563,7 @@ int Driver::State::compile(int argc, char **argv, const Obtain &obtain) {
     if (isOfLibrary)
       say(error.message);
     else
-      std::cerr << printableMessage(error.what()) << "\n";
+      std::cerr << base::printableLines(error.what()) << "\n";
     return 1;
   } catch (const std::exception &error) {
     say(error.what());

@@ -1,6 +1,7 @@
 //===- OptionChecks.cpp - options that do not fit together ----------------===//
 
 #include "base/PrintableText.h"
+#include "dialect/fsdp/AxisParts.h"
 #include "tools/fsdpc/Decisions.h"
 #include "tools/fsdpc/Options.h"
 
@@ -24,11 +25,15 @@ static const std::pair<std::string, std::string ir::PipelineOptions::*> contextO
     {"--context-attention=", &ir::PipelineOptions::contextAttention},
     {"--context-order=", &ir::PipelineOptions::contextOrder}};
 
+bool hasStages(const MeshAxes &mesh) {
+  return llvm::any_of(mesh, [](const auto &axis) {
+    return ir::getAxisRole(axis.first).carriesRoles && axis.second > 1;
+  });
+}
+
 bool Options::choosesStages(const MeshAxes &mesh) const {
   return !machine.empty() && pipeline.stages == kAutomaticWord && getEmit() != Emit::Model &&
-         llvm::any_of(mesh, [](const auto &axis) {
-           return mlir::fsdp::carriesRoles(axis.first) && axis.second > 1;
-         });
+         hasStages(mesh);
 }
 
 bool Options::choosesAttention() const {
@@ -60,11 +65,6 @@ std::string Options::getPipelineOption() const {
     if (pipeline.*word != ir::PipelineOptions().*word)
       return option + pipeline.*word;
   return "";
-}
-
-static bool hasStages(const MeshAxes &mesh) {
-  return llvm::any_of(
-      mesh, [](const auto &axis) { return ir::carriesRoles(axis.first) && axis.second > 1; });
 }
 
 void Options::checkPipeline(int64_t ranks, const std::string &mesh) const {
@@ -210,7 +210,7 @@ void Options::checkMesh(mlir::ModuleOp module) const {
                                    "got {1}; use nccl, or a smaller mesh",
                                    limits::kMaxLoopbackRanks, axes.getNumRanks()));
   auto has = [&](llvm::StringRef name) { return ir::hasAxis(axes, name); };
-  const std::string got = ", got mesh " + ir::describeAxes(axes) + "; ";
+  const std::string got = ", got mesh " + ir::spellMesh(axes) + "; ";
   if (strategyGiven)
     if (std::string mismatch = ir::explainMismatch(*ir::findStrategy(pipeline.strategy), axes);
         !mismatch.empty())
@@ -220,7 +220,7 @@ void Options::checkMesh(mlir::ModuleOp module) const {
       throw UsageError("--batch-axes names axis " + base::inQuotes(name) + got +
                        "name one of its axes");
   for (const std::string &name : pipeline.batchAxes)
-    if (const ir::AxisRole *role = ir::findAxisRole(name); role && role->splitsCompute)
+    if (ir::getAxisRole(name).splitsCompute)
       throw UsageError("--batch-axes names axis " + base::inQuotes(name) +
                        ", which is reserved; choose another name for the axis");
   // An axis that only the model names has size 1 here.
@@ -237,7 +237,7 @@ void Options::checkMesh(mlir::ModuleOp module) const {
         "--reshard-after-forward applies to parameters that are gathered, got --strategy=" +
         pipeline.strategy + ", which keeps them on every rank; leave it out");
   const mlir::StringAttr stages = ir::findPipelineAxis(module);
-  checkPipeline(stages ? axes.getAxisSize(stages) : 1, ir::describeAxes(axes));
+  checkPipeline(stages ? axes.getAxisSize(stages) : 1, ir::spellMesh(axes));
   std::vector<std::string> stored;
   for (const std::string &pattern : pipeline.shardPatterns)
     for (const std::string &name :

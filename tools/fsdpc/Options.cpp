@@ -119,15 +119,15 @@ static std::string checkShardPattern(const std::string &text) {
 /// Parses `a,b`; sets `message` on an error.
 static std::vector<std::string> parseAxes(const std::string &text, std::string &message) {
   std::vector<std::string> names;
-  for (size_t begin = 0; begin <= text.size() && message.empty();) {
-    size_t end = std::min(text.find(',', begin), text.size());
-    std::string name = text.substr(begin, end - begin);
+  for (llvm::StringRef part : llvm::split(text, ',')) {
+    const std::string name = part.str();
     if (!ir::isAxisName(name))
       message = base::mismatch(text, "names of mesh axes, separated by commas");
-    else if (std::find(names.begin(), names.end(), name) != names.end())
+    else if (llvm::is_contained(names, name))
       message = "axis " + base::inQuotes(name) + " appears twice; name each once";
+    if (!message.empty())
+      break;
     names.push_back(name);
-    begin = end + 1;
   }
   return names;
 }
@@ -142,21 +142,16 @@ std::string describe(const MeshAxes &mesh) {
 MeshAxes parseMesh(const std::string &text, std::string &message) {
   MeshAxes axes;
   int64_t ranks = 1;
-  for (size_t begin = 0; begin <= text.size();) {
-    size_t end = std::min(text.find(',', begin), text.size());
-    std::string axis = text.substr(begin, end - begin);
-    size_t equals = axis.find('=');
-    std::string name = axis.substr(0, equals);
+  for (llvm::StringRef axis : llvm::split(text, ',')) {
+    const std::string name = axis.split('=').first.str();
     int64_t size = 0;
-    bool spelled = ir::isAxisName(name);
-    if (!spelled || equals == std::string::npos)
-      message = base::mismatch(axis, "AXIS=SIZE, separated by commas");
+    if (!ir::isAxisName(name) || !axis.contains('='))
+      message = base::mismatch(axis.str(), "AXIS=SIZE, separated by commas");
     else if (std::string wrong = base::parseInteger(
-                 axis.substr(equals + 1), base::IntegerRange<int64_t>{1, mostRanks}, size);
+                 axis.split('=').second.str(), base::IntegerRange<int64_t>{1, mostRanks}, size);
              !wrong.empty())
       message = "size of axis " + base::inQuotes(name) + ": " + wrong;
-    else if (std::any_of(axes.begin(), axes.end(),
-                         [&](auto &other) { return other.first == name; }))
+    else if (llvm::any_of(axes, [&](auto &other) { return other.first == name; }))
       message = "axis " + base::inQuotes(name) + " appears twice; give each axis its own name";
     else if ((ranks *= size) > mostRanks) // both are at most 2^20
       message =
@@ -164,7 +159,6 @@ MeshAxes parseMesh(const std::string &text, std::string &message) {
     if (!message.empty())
       return {};
     axes.emplace_back(name, size);
-    begin = end + 1;
   }
   if (axes.size() > ir::kMaxMeshAxes) {
     message = base::inQuotes(text) + " has " + std::to_string(axes.size()) +
@@ -177,16 +171,15 @@ MeshAxes parseMesh(const std::string &text, std::string &message) {
 
 std::vector<MeshAxes> parseMeshes(const std::string &text, std::string &message) {
   std::vector<MeshAxes> meshes;
-  for (size_t begin = 0; begin <= text.size() && message.empty();) {
-    size_t end = std::min(text.find('|', begin), text.size());
-    const std::string one = text.substr(begin, end - begin);
-    MeshAxes axes = parseMesh(one, message);
-    if (message.empty() && std::find(meshes.begin(), meshes.end(), axes) != meshes.end())
+  for (llvm::StringRef one : llvm::split(text, '|')) {
+    MeshAxes axes = parseMesh(one.str(), message);
+    if (message.empty() && llvm::is_contained(meshes, axes))
       message = "mesh " + base::inQuotes(one) + " appears twice; give each plan a different mesh";
+    if (!message.empty())
+      return {};
     meshes.push_back(std::move(axes));
-    begin = end + 1;
   }
-  return message.empty() ? meshes : std::vector<MeshAxes>();
+  return meshes;
 }
 
 //===----------------------------------------------------------------------===//

@@ -164,6 +164,8 @@ struct Options {
   mlir::fsdp::CudaArchitectures getCudaArchitectures() const;
 };
 
+/// Whether ranks of `mesh` have stages of a pipeline.
+bool hasStages(const MeshAxes &mesh);
 /// `data=2,fsdp=4`, which parseMesh reads.
 std::string describe(const MeshAxes &mesh);
 /// Parses `data=2,fsdp=4`; on an error sets `message` and returns nothing.

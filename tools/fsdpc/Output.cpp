@@ -29,18 +29,6 @@ std::string readFile(const std::string &path) {
   return (*buffer)->getBuffer().str();
 }
 
-OutputFile openOutput(const std::string &path) {
-  llvm::Expected<OutputFile> file = OutputFile::open(path);
-  if (!file)
-    throw Failure(llvm::toString(file.takeError()));
-  return std::move(*file);
-}
-
-void writeOutput(OutputFile &file, llvm::StringRef content, bool executable) {
-  if (llvm::Error error = file.write(content, executable))
-    throw Failure(llvm::toString(std::move(error)));
-}
-
 /// The final target of `text`, so that a link stays and its target is replaced. A trailing slash
 /// names the same folder.
 static files::path resolved(const std::string &text) {

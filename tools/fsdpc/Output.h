@@ -3,7 +3,7 @@
 #ifndef TOOLS_FSDPC_OUTPUT_H
 #define TOOLS_FSDPC_OUTPUT_H
 
-#include "tools/output/OutputFile.h"
+#include "llvm/Support/raw_ostream.h"
 #include <map>
 #include <string>
 
@@ -17,11 +17,6 @@ extern const char *const markerName;
 
 /// The contents of the file at `path`. Throws Failure.
 std::string readFile(const std::string &path);
-
-/// The destination at `path` ("-" is standard output). Throws Failure if it cannot be written.
-OutputFile openOutput(const std::string &path);
-/// Writes the whole file. Throws Failure.
-void writeOutput(OutputFile &file, llvm::StringRef content, bool executable = false);
 
 /// Throws Failure if the printed text cannot be written.
 void finishPrinting(llvm::raw_fd_ostream &out);

@@ -1,7 +1,6 @@
 //===- PlanChoice.cpp -----------------------------------------------------===//
 
 #include "tools/fsdpc/PlanChoice.h"
-#include "dialect/fsdp/AxisRoles.h"
 #include "passes/printing/MemoryReportText.h"
 #include "tools/fsdpc/Compile.h"
 
@@ -135,11 +134,8 @@ PlanChooser::PlanChooser(PlanModel &model, const Options &options)
   problem.limit = options.memoryLimit.empty() ? machine.memory : options.getMemoryLimit();
   problem.operations = countOperations(model.module);
   // Costs of stages are not linear in the number of blocks.
-  const bool hasStages = llvm::any_of(options.getMeshes().front(), [](const auto &axis) {
-    return ir::carriesRoles(axis.first) && axis.second > 1;
-  });
-  if (problem.countPlans() * problem.operations > kExhaustiveWork && !hasStages &&
-      model.isEstimable()) {
+  if (problem.countPlans() * problem.operations > kExhaustiveWork &&
+      !hasStages(options.getMeshes().front()) && model.isEstimable()) {
     estimates = true;
     problem.operations =
         countOperations(model.withBlocks(2)) + countOperations(model.withBlocks(4));

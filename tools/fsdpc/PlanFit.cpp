@@ -168,7 +168,7 @@ int64_t Fitter::countPositionShards(bool withTensor) const {
   int64_t shards = 1;
   const MeshAxes mesh = options.getMeshes().front();
   for (const auto &[axis, size] : mesh)
-    if ((ir::splitsLayers(axis) && withTensor) || ir::splitsSequence(axis))
+    if ((ir::getAxisRole(axis).splitsLayers && withTensor) || ir::getAxisRole(axis).splitsSequence)
       shards *= size;
   return shards;
 }

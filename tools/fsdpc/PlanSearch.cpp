@@ -97,10 +97,12 @@ PlanSearch::PlanSearch(PlanModel &model, const PlanRequest &request, const Optio
     : model(model), request(request), options(options),
       totals(measureModel(model.module, model.name, options)),
       machine(options.findMachine(request.devices)), devices(request.devices), wanted(request.best),
-      layouts(findLayouts(request, options, totals, machine)), remats(findRemats(request, options)),
-      schedules(findSchedules(request, options)),
-      accumulations(findAccumulations(request, options)), depths(findDepths(request, options)),
-      choosesTied(!request.fixesTied) {
+      layouts(findLayouts(request, options, totals, machine)),
+      remats(findValues(request, options, "remat")),
+      schedules(findValues(request, options, "pipeline-schedule")),
+      accumulations(findCounts(request, options, "accumulate")),
+      depths(findCounts(request, options, "prefetch")),
+      choosesTied(!request.fixes("tied-gradients")) {
   result.limit = options.getMemoryLimit() ? options.getMemoryLimit() : machine.memory;
   result.machine = machine.name;
   if (const std::string option = options.getContextOption(); !option.empty()) {
@@ -109,7 +111,7 @@ PlanSearch::PlanSearch(PlanModel &model, const PlanRequest &request, const Optio
                        " applies to sequences, got a model without positions; leave it out");
     result.axisOptions.emplace_back(option, "context");
   }
-  if (request.fixesSchedule)
+  if (request.fixes("pipeline-schedule"))
     result.axisOptions.emplace_back("--pipeline-schedule=" + options.pipeline.pipelineSchedule,
                                     "pipeline");
   llvm::erase_if(layouts, [&](const PlanSpec &spec) {

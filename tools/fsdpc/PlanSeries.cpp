@@ -251,18 +251,14 @@ std::string drawSvg(const PlanSeriesResult &result) {
       {"Memory of a device", x, "GiB", false, {}}};
   for (const PlanSeries &series : result.all) {
     const std::string name = scales ? series.key.substr(0, series.key.find('_')) : "fastest plan";
-    charts[0].lines.push_back(
-        lineOf(series, name, [](const SeriesRow &row) { return row.plan->itemsPerSecond; }));
-    charts[1].lines.push_back(
-        lineOf(series, name, [](const SeriesRow &row) { return row.efficiency * 100; }));
-    charts[2].lines.push_back(
-        lineOf(series, name, [](const SeriesRow &row) { return row.plan->mfu * 100; }));
-    charts[3].lines.push_back(lineOf(series, name, [](const SeriesRow &row) {
-      return row.plan->exposed / row.plan->step * 100;
-    }));
-    charts[4].lines.push_back(lineOf(series, name, [](const SeriesRow &row) {
-      return static_cast<double>(row.plan->arena) * 0x1p-30;
-    }));
+    static constexpr double (*values[])(const SeriesRow &) = {
+        [](const SeriesRow &row) { return row.plan->itemsPerSecond; },
+        [](const SeriesRow &row) { return row.efficiency * 100; },
+        [](const SeriesRow &row) { return row.plan->mfu * 100; },
+        [](const SeriesRow &row) { return row.plan->exposed / row.plan->step * 100; },
+        [](const SeriesRow &row) { return static_cast<double>(row.plan->arena) * 0x1p-30; }};
+    for (auto [chart, value] : llvm::zip_equal(charts, values))
+      chart.lines.push_back(lineOf(series, name, value));
     if (scales) {
       ir::ChartLine ideal = charts[0].lines.back();
       ideal.name = name + ", ideal";

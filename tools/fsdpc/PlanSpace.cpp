@@ -14,7 +14,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
 using namespace mlir;
 namespace ir = mlir::fsdp;
@@ -89,16 +88,13 @@ void PlanRequest::apply(const CLI::App &app, Options &options) {
     throw UsageError(
         "plan chooses the stages of each mesh, got --stages=" + options.pipeline.stages +
         "; leave it out, or leave 'plan' out and give --mesh with the axis 'pipeline'");
-  fixesStrategy = isGiven("--strategy");
-  fixesTied = isGiven("--tied-gradients");
-  auto isFixed = [&](const char *option) {
-    return isGiven(std::string("--") + option) && !getDecision(option).isOpen(options.pipeline);
-  };
-  fixesRemat = isFixed("remat");
-  fixesAccumulate = isFixed("accumulate");
-  fixesPrefetch = isFixed("prefetch");
-  fixesSchedule = isFixed("pipeline-schedule");
-  if (fixesSchedule && options.pipeline.generate)
+  for (const char *option : {"strategy", "tied-gradients"})
+    if (isGiven(std::string("--") + option))
+      fixed.insert(option);
+  for (const char *option : {"remat", "accumulate", "prefetch", "pipeline-schedule"})
+    if (isGiven(std::string("--") + option) && !getDecision(option).isOpen(options.pipeline))
+      fixed.insert(option);
+  if (fixes("pipeline-schedule") && options.pipeline.generate)
     throw UsageError("--pipeline-schedule applies to meshes with the axis 'pipeline', and programs "
                      "for these have no --generate; leave one of them out");
   for (const Decision &decision : getDecisions())
@@ -108,7 +104,7 @@ void PlanRequest::apply(const CLI::App &app, Options &options) {
                        "=auto; leave it out, and give it with the command of a plan");
   options.strategyGiven = false; // each plan has one that fits its mesh
   options.report = "-";          // so that no path of a program is asked for
-  if (!fixesAccumulate)
+  if (!fixes("accumulate"))
     options.pipeline.accumulate = kAutomaticCount;
 }
 
@@ -229,7 +225,7 @@ static std::vector<PlanSpec> findWhole(int64_t devices, const PlanRequest &reque
       plan.mesh.emplace_back(kFsdp, 1);
     if (model.samples && plan.batchShards() > model.samples)
       return;
-    const std::string given = request.fixesStrategy ? options.pipeline.strategy : "";
+    const std::string given = request.fixes("strategy") ? options.pipeline.strategy : "";
     std::vector<std::string> strategies = {"zero1", "zero2", data > 1 ? "hsdp" : "fsdp"};
     if (devices == 1)
       strategies = {given.empty() ? "fsdp" : given};
@@ -271,7 +267,7 @@ static std::vector<PlanSpec> findWhole(int64_t devices, const PlanRequest &reque
 std::vector<PlanSpec> findLayouts(const PlanRequest &request, const Options &options,
                                   const ModelTotals &model, const ir::cost::Machine &machine) {
   std::vector<PlanSpec> layouts;
-  if (!request.fixesSchedule)
+  if (!request.fixes("pipeline-schedule"))
     layouts = findWhole(request.devices, request, options, model, machine);
   const auto units = static_cast<int64_t>(model.units.size());
   for (int64_t ranks = 2; ranks <= std::min(request.devices, units); ++ranks) {
@@ -279,7 +275,7 @@ std::vector<PlanSpec> findLayouts(const PlanRequest &request, const Options &opt
       continue;
     for (PlanSpec plan : findWhole(request.devices / ranks, request, options, model, machine)) {
       if (ranks == request.devices) { // nothing is left to split
-        if (request.fixesStrategy && options.pipeline.strategy != "ddp")
+        if (request.fixes("strategy") && options.pipeline.strategy != "ddp")
           continue;
         plan.strategy = "ddp";
         plan.mesh.clear();
@@ -291,35 +287,22 @@ std::vector<PlanSpec> findLayouts(const PlanRequest &request, const Options &opt
   return layouts;
 }
 
-std::vector<std::string> findRemats(const PlanRequest &request, const Options &options) {
-  return request.fixesRemat ? std::vector<std::string>{options.pipeline.remat}
-                            : getDecision("remat").values;
+std::vector<std::string> findValues(const PlanRequest &request, const Options &options,
+                                    const char *option) {
+  const Decision &decision = getDecision(option);
+  if (request.fixes(option))
+    return {decision.get(options.pipeline)};
+  std::vector<std::string> values = decision.values;
+  llvm::erase(values, "gpipe"); // the schedule that is as long as 1f1b, and never smaller
+  return values;
 }
 
-/// The values of a decision that is a number.
-static std::vector<int64_t> countsOf(const char *option) {
+std::vector<int64_t> findCounts(const PlanRequest &request, const Options &options,
+                                const char *option) {
   std::vector<int64_t> counts;
-  for (const std::string &value : getDecision(option).values)
+  for (const std::string &value : findValues(request, options, option))
     counts.push_back(std::stoll(value));
   return counts;
-}
-
-std::vector<int64_t> findAccumulations(const PlanRequest &request, const Options &options) {
-  return request.fixesAccumulate ? std::vector<int64_t>{options.pipeline.accumulate}
-                                 : countsOf("accumulate");
-}
-
-std::vector<int64_t> findDepths(const PlanRequest &request, const Options &options) {
-  return request.fixesPrefetch ? std::vector<int64_t>{options.pipeline.prefetch}
-                               : countsOf("prefetch");
-}
-
-std::vector<std::string> findSchedules(const PlanRequest &request, const Options &options) {
-  if (request.fixesSchedule)
-    return {options.pipeline.pipelineSchedule};
-  std::vector<std::string> schedules = getDecision("pipeline-schedule").values;
-  llvm::erase(schedules, "gpipe"); // as long as 1f1b, and never smaller
-  return schedules;
 }
 
 std::vector<int64_t> findMicrobatches(const PlanSpec &plan, const PlanRequest &request,
@@ -327,7 +310,7 @@ std::vector<int64_t> findMicrobatches(const PlanSpec &plan, const PlanRequest &r
                                       const ModelTotals &model) {
   const int64_t ranks = plan.stageRanks();
   std::set<int64_t> counts(accumulations.begin(), accumulations.end());
-  if (!request.fixesAccumulate && ranks > 1)
+  if (!request.fixes("accumulate") && ranks > 1)
     counts.insert({ranks, 2 * ranks, 4 * ranks});
   std::vector<int64_t> values(counts.begin(), counts.end());
   llvm::erase_if(values, [&](int64_t count) {

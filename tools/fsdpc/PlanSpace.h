@@ -9,6 +9,7 @@
 
 #include "tools/fsdpc/Options.h"
 #include "tools/fsdpc/StageChoice.h"
+#include <set>
 
 namespace fsdpc {
 
@@ -22,14 +23,14 @@ struct PlanRequest {
   std::vector<int64_t> scaling, batches;
   bool sweepsBatch = false;
   std::string svg; ///< the destination of curves; empty for none
-  /// Whether the command line sets one value of the option; otherwise it is chosen.
-  bool fixesStrategy = false, fixesTied = false, fixesRemat = false, fixesAccumulate = false,
-       fixesPrefetch = false, fixesSchedule = false;
+  /// Options of which the command line sets one value, without dashes; others are chosen.
+  std::set<std::string> fixed;
 
   void declare(CLI::App &app);
   /// Reads the given options from the parsed `app`, and prepares `options` for a search. Throws
   /// UsageError for options that a search excludes.
   void apply(const CLI::App &app, Options &options);
+  bool fixes(const std::string &option) const { return fixed.count(option) > 0; }
   bool isSeries() const { return sweepsBatch || !scaling.empty(); }
   /// The number of devices of the given batch.
   int64_t getReferenceDevices() const { return devices ? devices : scaling.front(); }
@@ -84,12 +85,12 @@ std::vector<PlanSpec> findLayouts(const PlanRequest &request, const Options &opt
                                   const ModelTotals &model,
                                   const mlir::fsdp::cost::Machine &machine);
 
-/// The values that are tried of each option, in the order of preference among equals.
-std::vector<std::string> findRemats(const PlanRequest &request, const Options &options);
-std::vector<int64_t> findAccumulations(const PlanRequest &request, const Options &options);
-std::vector<int64_t> findDepths(const PlanRequest &request, const Options &options);
-/// Of meshes with stages.
-std::vector<std::string> findSchedules(const PlanRequest &request, const Options &options);
+/// The values that are tried of the option of a decision, in the order of preference among equals;
+/// numbers where it has numbers.
+std::vector<std::string> findValues(const PlanRequest &request, const Options &options,
+                                    const char *option);
+std::vector<int64_t> findCounts(const PlanRequest &request, const Options &options,
+                                const char *option);
 /// Those of `accumulations` that give each rank of `plan` samples and, of a pipeline, each of its
 /// ranks a microbatch, with multiples of these ranks where the request leaves the choice open.
 std::vector<int64_t> findMicrobatches(const PlanSpec &plan, const PlanRequest &request,

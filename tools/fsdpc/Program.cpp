@@ -4,6 +4,7 @@
 
 #include "codegen/Project.h"
 #include "tools/fsdpc/Toolchain.h"
+#include "tools/output/OutputFile.h"
 #include "tools/output/TemporaryFolder.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -128,8 +129,7 @@ static void runAtOnce(llvm::ArrayRef<ir::BuildCommand> commands, const std::stri
   for (const ir::BuildCommand &command : commands) {
     // Run inside the folder, so that a compiler cache sees no name of a temporary folder.
     // Its temporary files are there too, and are removed with the folder if it is killed.
-    std::vector<std::string> words = {"env",
-                                      "-C",
+    std::vector<std::string> words = {"-C",
                                       folder,
                                       "CCACHE_NOHASHDIR=1",
                                       "CCACHE_SLOPPINESS=time_macros,pch_defines",
@@ -144,16 +144,7 @@ static void runAtOnce(llvm::ArrayRef<ir::BuildCommand> commands, const std::stri
     if (cached && files::path(command.front()).filename() != "nvcc")
       words.push_back("-MD");
     std::string log = folder + "/" + std::to_string(all.size()) + ".log";
-    std::vector<llvm::StringRef> arguments(words.begin(), words.end());
-    std::optional<llvm::StringRef> redirects[] = {llvm::StringRef("/dev/null"),
-                                                  llvm::StringRef(log), llvm::StringRef(log)};
-    place.addProcess([&] {
-      all.push_back({llvm::sys::ExecuteNoWait("/usr/bin/env", arguments, std::nullopt, redirects,
-                                              /*MemoryLimit=*/0, nullptr, nullptr, nullptr,
-                                              /*DetachProcess=*/true),
-                     log});
-      return all.back().process.Pid;
-    });
+    all.push_back({place.start(words, log), log});
   }
   std::string failure;
   for (Running &running : all) {
@@ -209,13 +200,12 @@ static void usePrecompiledHeaders(std::vector<ir::BuildCommand> &commands,
                      {"-include-pch", runtimeRoot + file, "-Xclang", "-fno-pch-timestamp"});
 }
 
-void writeBinary(const ir::EmittedProgram &program, const Options &options, OutputFile &output) {
+void writeBinary(const ir::EmittedProgram &program, const Options &options,
+                 const base::OutputPath &output) {
   const bool cuda = options.target == "cuda";
   TemporaryFolder folder;
-  for (const auto &[file, text] : program.files) {
-    OutputFile source = openOutput(folder.path() + "/" + file);
-    writeOutput(source, text);
-  }
+  for (const auto &[file, text] : program.files)
+    writeOutput(openOutput(folder.path() + "/" + file), text);
 
   ir::BuildPlaces places;
   places.sources = ".";

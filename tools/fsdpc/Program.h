@@ -3,11 +3,11 @@
 #ifndef TOOLS_FSDPC_PROGRAM_H
 #define TOOLS_FSDPC_PROGRAM_H
 
+#include "base/OutputPath.h"
 #include "codegen/EmitProgram.h"
 #include "passes/prediction/Prediction.h"
 #include "tools/fsdpc/Options.h"
 #include "tools/fsdpc/Output.h"
-#include "tools/output/OutputFile.h"
 
 namespace fsdpc {
 
@@ -35,7 +35,7 @@ void writeSource(mlir::fsdp::EmittedProgram program, const Options &options,
 /// Compiles `program`, and writes it to `output`. Throws Failure if there is no compiler, or with
 /// its output if it fails. The environment variable CXX names another compiler.
 void writeBinary(const mlir::fsdp::EmittedProgram &program, const Options &options,
-                 OutputFile &output);
+                 const base::OutputPath &output);
 
 } // namespace fsdpc
 

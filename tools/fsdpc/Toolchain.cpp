@@ -7,14 +7,15 @@
 #include "tools/fsdpc/Toolchain.h"
 
 #include "base/PrivateFolder.h"
-#include "tools/fsdpc/BuildProgress.h"
 #include "tools/fsdpc/Options.h"
 #include "tools/fsdpc/Output.h"
 #include "tools/fsdpc/PackagedRuntime.h"
 #include "tools/output/TemporaryFolder.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MD5.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Program.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/TargetParser/Host.h"
@@ -27,6 +28,8 @@
 #include <optional>
 #include <sys/stat.h>
 #include <thread>
+#include <tuple>
+#include <unistd.h>
 
 namespace files = std::filesystem;
 namespace ir = mlir::fsdp;
@@ -52,6 +55,99 @@ const std::string &findRuntimeSources() {
 
 std::string readVersion() {
   return llvm::StringRef(readFile(findRuntimeSources() + "/version.txt")).rtrim().str();
+}
+
+//===----------------------------------------------------------------------===//
+// The progress of a build
+//===----------------------------------------------------------------------===//
+
+/// The percentage of a build with output `log`: its last line that begins with
+/// "[12/80]", as ninja's do with NINJA_STATUS="[%f/%t] ", or with "[ 15%]", as make's do. Nothing
+/// before the first such line.
+static std::optional<unsigned> percentageOf(llvm::StringRef log) {
+  std::optional<unsigned> percentage;
+  for (llvm::StringRef line; !log.empty();) {
+    std::tie(line, log) = log.split('\n');
+    uint64_t done = 0, all = 100;
+    if (!line.consume_front("[") || line.ltrim().consumeInteger(10, done))
+      continue;
+    llvm::StringRef rest = line.ltrim().drop_while([](char c) { return c >= '0' && c <= '9'; });
+    if (rest.consume_front("/") ? rest.consumeInteger(10, all) || !rest.starts_with("]")
+                                : !rest.starts_with("%]"))
+      continue;
+    if (all > 0 && done <= all)
+      percentage = static_cast<unsigned>(100 * done / all);
+  }
+  return percentage;
+}
+
+static std::string minutes(double seconds) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  const auto whole = static_cast<unsigned>(seconds + 0.5);
+  out << whole / 60 << llvm::format(":%02u", whole % 60);
+  return text;
+}
+
+namespace {
+/// Shows the progress of a build of the runtime library and an estimate of the remaining time on
+/// standard error: on a terminal in one line that is replaced, else a line at each quarter.
+class BuildProgress {
+public:
+  /// `log` is the file that the build prints to.
+  explicit BuildProgress(std::string log) : log(std::move(log)) {}
+  /// Reads the log. Must be called several times a second.
+  void update();
+  /// The build has succeeded: prints its duration.
+  void finish();
+  /// Ends the line of a terminal, before something else is printed.
+  void clear();
+
+private:
+  double countSeconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  }
+
+  std::string log;
+  bool terminal = isatty(STDERR_FILENO);
+  std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
+  unsigned shown = 0; ///< the last quarter printed
+};
+} // namespace
+
+void BuildProgress::update() {
+  auto buffer = llvm::MemoryBuffer::getFile(log, /*IsText=*/false, /*RequiresNullTerminator=*/false,
+                                            /*IsVolatile=*/true);
+  const std::optional<unsigned> percentage =
+      buffer ? percentageOf((*buffer)->getBuffer()) : std::nullopt;
+  const double seconds = countSeconds();
+  const bool line = percentage && *percentage / 25 > shown && *percentage < 100;
+  if (!terminal && !line)
+    return;
+  std::string text = "fsdpc: ";
+  if (percentage)
+    text += std::to_string(*percentage) + " % of the runtime library is built, " +
+            minutes(seconds) + " so far";
+  else
+    text += "configuring the runtime library, " + minutes(seconds) + " so far";
+  if (percentage && *percentage > 0)
+    text += ", about " + minutes(seconds * (100 - *percentage) / *percentage) + " left";
+  if (terminal)
+    llvm::errs() << "\r\033[K" << text;
+  else
+    llvm::errs() << text << "\n";
+  if (line)
+    shown = *percentage / 25;
+}
+
+void BuildProgress::clear() {
+  if (terminal)
+    llvm::errs() << "\r\033[K";
+}
+
+void BuildProgress::finish() {
+  clear();
+  llvm::errs() << "fsdpc: built the runtime library in " << minutes(countSeconds()) << "\n";
 }
 
 //===----------------------------------------------------------------------===//
@@ -158,16 +254,8 @@ private:
 /// Runs `command` to its end, its output in `log`. Throws Failure with its last lines.
 static void runStep(std::vector<std::string> command, const std::string &log,
                     TemporaryFolder &place, BuildProgress &progress) {
-  command.insert(command.begin(), {"env", "NINJA_STATUS=[%f/%t] "});
-  std::vector<llvm::StringRef> words(command.begin(), command.end());
-  std::optional<llvm::StringRef> redirects[] = {llvm::StringRef("/dev/null"), llvm::StringRef(log),
-                                                llvm::StringRef(log)};
-  llvm::sys::ProcessInfo process;
-  place.addProcess([&] {
-    process = llvm::sys::ExecuteNoWait("/usr/bin/env", words, std::nullopt, redirects, 0, nullptr,
-                                       nullptr, nullptr, /*DetachProcess=*/true);
-    return process.Pid;
-  });
+  command.insert(command.begin(), "NINJA_STATUS=[%f/%t] ");
+  const llvm::sys::ProcessInfo process = place.start(command, log);
   llvm::sys::ProcessInfo done;
   while ((done = llvm::sys::Wait(process, /*SecondsToWait=*/0)).Pid == 0) {
     progress.update();
@@ -236,7 +324,7 @@ static std::string cachedToolchain(const std::string &sources, ir::TargetKind ta
                                         std::string("-DFSDP_TARGETS=") + (cuda ? "cuda" : "cpu")};
   if (ninja)
     configure.insert(configure.end(), {"-G", "Ninja"});
-  BuildProgress progress("the runtime library", log);
+  BuildProgress progress(log);
   try {
     runStep(configure, log, folder, progress);
   } catch (const Failure &) {

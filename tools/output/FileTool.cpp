@@ -2,8 +2,9 @@
 
 #include "tools/output/FileTool.h"
 
+#include "base/Error.h"
 #include "base/PrintableText.h"
-#include "tools/output/Messages.h"
+#include "tools/output/OutputFile.h"
 
 #include <csignal>
 
@@ -15,26 +16,26 @@ int runFileTool(llvm::StringRef tool, const std::string &input, const std::strin
                 FileWork work) {
   ignoreFileSizeSignal();
   auto fail = [&](const llvm::Twine &message, int status) {
-    llvm::errs() << tool << ": error: " << printableMessage(message.str()) << "\n";
+    llvm::errs() << tool << ": error: " << base::printableLines(message.str()) << "\n";
     return status;
   };
-  llvm::Expected<OutputFile> file = OutputFile::open(output);
-  if (!file)
-    return fail(llvm::toString(file.takeError()), 1);
-  if (input != "-")
-    if (llvm::Error error =
-            checkDistinctFiles({base::NamedFile::input("the input", input), file->named("-o")}))
-      return fail(llvm::toString(std::move(error)), 2);
-  auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(input, /*IsText=*/true);
-  if (!buffer)
-    return fail("cannot read " + base::inQuotes(input) + ": " + buffer.getError().message(), 1);
-  std::string content;
-  llvm::raw_string_ostream stream(content);
-  if (!work(std::move(*buffer), stream))
-    return 1;
-  if (llvm::Error error = file->write(content))
-    return fail(llvm::toString(std::move(error)), 1);
-  return 0;
+  try {
+    const base::OutputPath file = openOutput(output);
+    if (input != "-")
+      base::requireDistinct(
+          {base::NamedFile::input("the input", input), base::NamedFile::output("-o", file)});
+    auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(input, /*IsText=*/true);
+    if (!buffer)
+      return fail("cannot read " + base::inQuotes(input) + ": " + buffer.getError().message(), 1);
+    std::string content;
+    llvm::raw_string_ostream stream(content);
+    if (!work(std::move(*buffer), stream))
+      return 1;
+    writeOutput(file, content);
+    return 0;
+  } catch (const base::Error &error) {
+    return fail(error.what(), error.status());
+  }
 }
 
 } // namespace fsdpc

@@ -3,8 +3,6 @@
 #ifndef TOOLS_OUTPUT_FILETOOL_H
 #define TOOLS_OUTPUT_FILETOOL_H
 
-#include "tools/output/OutputFile.h"
-
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"

@@ -1,6 +1,6 @@
 //===- Messages.h - messages on standard error ------------------*- C++ -*-===//
-// Messages quote user input: options, names of files, names and lines of models. Control sequences
-// are escaped and long texts are truncated.
+// Messages quote user input: options, names of files, names and lines of models. They are printed
+// by base::printableLines.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,10 +13,6 @@
 #include <string_view>
 
 namespace fsdpc {
-
-/// `message` as it is printed: control characters but line ends, and bytes that are not UTF-8, as
-/// `\x1B`; of a message of more than 4000 bytes the beginning and the end.
-std::string printableMessage(llvm::StringRef message);
 
 /// Whether all of `content` is characters: UTF-8 without those that control a terminal. A
 /// diagnostic shows lines of it.

@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -181,10 +182,18 @@ TemporaryFolder::~TemporaryFolder() {
   llvm::erase(standing().folders, this);
 }
 
-void TemporaryFolder::addProcess(llvm::function_ref<pid_t()> start) {
+llvm::sys::ProcessInfo TemporaryFolder::start(llvm::ArrayRef<std::string> command,
+                                              llvm::StringRef log) {
+  std::vector<llvm::StringRef> words = {"env"};
+  words.insert(words.end(), command.begin(), command.end());
+  std::optional<llvm::StringRef> redirects[] = {llvm::StringRef("/dev/null"), log, log};
   std::lock_guard<std::mutex> lock(standing().mutex); // no signal finds one that is not listed yet
-  if (pid_t process = start(); process > 0)
-    processes.push_back(process);
+  const llvm::sys::ProcessInfo process =
+      llvm::sys::ExecuteNoWait("/usr/bin/env", words, std::nullopt, redirects, /*MemoryLimit=*/0,
+                               nullptr, nullptr, nullptr, /*DetachProcess=*/true);
+  if (process.Pid > 0)
+    processes.push_back(process.Pid);
+  return process;
 }
 
 void TemporaryFolder::removeProcess(pid_t process) {

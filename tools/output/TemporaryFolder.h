@@ -3,7 +3,7 @@
 #ifndef TOOLS_OUTPUT_TEMPORARYFOLDER_H
 #define TOOLS_OUTPUT_TEMPORARYFOLDER_H
 
-#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/Support/Program.h"
 #include <string>
 #include <sys/types.h>
 #include <vector>
@@ -30,8 +30,9 @@ public:
   const std::string &path() const { return folder; }
   /// The folder is about to be renamed, and is then not temporary.
   void unmark();
-  /// Lets `start` start a process that works here and leads a new process group.
-  void addProcess(llvm::function_ref<pid_t()> start);
+  /// Starts `command`, arguments of env, with its output in the file `log`. It works here and leads
+  /// a new process group.
+  llvm::sys::ProcessInfo start(llvm::ArrayRef<std::string> command, llvm::StringRef log);
   /// That process has been waited for.
   void removeProcess(pid_t process);
   /// The work of the destructor, for code that ends the process.

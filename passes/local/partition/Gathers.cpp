@@ -5,12 +5,39 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
+/// Groups the reads of the step that share one gather. The position of a read is its first use. A
+/// maximal run of reads of one unit, with no read of another sharded unit in between, is one group:
+/// so a unit is gathered once in forward and once in backward for all its parameters, and the last
+/// unit of forward is kept for the start of backward. Units whose placement never reshards are one
+/// group. For replicated parameters a cast replaces the gather.
+void StepPartitioner::groupReads() {
+  unsigned group = 0;
+  StringRef unit;
+  for (Operation &op : step.getBody().front())
+    for (Value operand : op.getOperands()) {
+      auto read = operand.getDefiningOp<ReadOp>();
+      if (!read || gatherGroups.contains(read))
+        continue;
+      Storage *storage = layout.lookup(read.getParamAttr().getAttr()).first;
+      // Parameters that compute reads in their storage are not gathered and do not end a run.
+      if (!storage->isMade()) {
+        gatherGroups[read] = 0;
+        continue;
+      }
+      if (group == 0 || storage->unit != unit) {
+        ++group;
+        unit = storage->unit;
+      }
+      gatherGroups[read] = storage->placement.getReshard() == Reshard::never ? 0 : group;
+    }
+}
+
 /// The contents of a storage for compute. A tensor that compute reads as stored is loaded;
 /// otherwise there is one gather (a cast, if one rank stores all of it in another type) for a group
 /// of reads, at `read`, the first of them.
 Value StepPartitioner::gather(Storage *storage, ReadOp read) {
   const int64_t stage = getStructure(read).stage;
-  Value &whole = gathers[{storage, {plan.getGroup(read), stage}}];
+  Value &whole = gathers[{storage, {gatherGroups.lookup(read), stage}}];
   if (whole)
     return whole;
   StructureScope scope(builder, structureOf(storage, read));

@@ -1,6 +1,7 @@
 //===- Gradients.cpp - from gradients to shards of sums -------------------===//
 
 #include "dialect/fsdp/Precision.h"
+#include "dialect/nn/Precision.h"
 #include "passes/local/partition/StageSums.h"
 #include "passes/local/partition/StepPartitioner.h"
 #include "passes/sharding/MeshAxes.h"
@@ -52,7 +53,7 @@ StepPartitioner::addReductions(Operation *user, ArrayRef<Attribute> params, Valu
 /// A parameter whose uses are far apart (a tied weight) has a gradient whose terms are computed far
 /// apart. Each run of terms of one unit, with no gradient of another unit in between, is then
 /// reduced separately, and the shards are added: no whole gradient is live from the first to the
-/// last term. The runs are the same as those of gathers (see GatherPlan). Each reduces the whole
+/// last term. The runs are the same as those of gathers (see groupReads). Each reduces the whole
 /// unit: with TiedGradients::once there are no runs. Each stage of a pipeline reduces its own terms
 /// in any case.
 void StepPartitioner::splitIntoParts(Reduction &reduction) {
@@ -223,8 +224,7 @@ Value StepPartitioner::reduceStored(Reduction &reduction, ArrayRef<Value> gradie
     ParamOp param = member.param;
     if (!gradient) {
       RankedTensorType type = getGradientType(param).clone(param.getComputeType().getShape());
-      auto zero = DenseElementsAttr::get(type, builder.getZeroAttr(type.getElementType()));
-      locals.push_back(arith::ConstantOp::create(builder, loc, zero));
+      locals.push_back(nn::createSplat(builder, loc, type, 0));
       continue;
     }
     LocalValue local =

@@ -1,5 +1,6 @@
 //===- LocalOps.cpp - compute on what one rank holds ----------------------===//
 
+#include "dialect/nn/Precision.h"
 #include "passes/local/partition/StepPartitioner.h"
 #include "passes/sharding/MeshAxes.h"
 
@@ -218,18 +219,12 @@ void StepPartitioner::convertSplitMean(nn::ReduceOp op, Operation *local, ArrayR
   SmallVector<StringAttr> partial(axes);
   Value sum = values.overMicrobatches(local->getResult(0), ReduceKind::sum, partial);
   sum = values.allReduce(sum, ReduceKind::sum, values.inMeshOrder(partial), op.getLoc());
-  auto type = cast<RankedTensorType>(sum.getType());
   double count = static_cast<double>(op.getInput().getType().getNumElements()) /
                  static_cast<double>(op.getType().getNumElements());
-  Value divisor = arith::ConstantOp::create(
-      builder, op.getLoc(),
-      DenseElementsAttr::get(type, builder.getFloatAttr(type.getElementType(), count).getValue()));
+  Value divisor = nn::createSplat(builder, op.getLoc(), sum.getType(), count);
   Value mean = arith::DivFOp::create(builder, op.getLoc(), sum, divisor);
-  ShardingAttr sharding = shardings.lookup(op.getResult());
-  DimAxes dims;
-  for (int64_t dim = 0; dim < sharding.getRank(); ++dim)
-    dims.push_back(sharding.getAxes(dim));
-  values.define(op.getResult(), {mean, values.sharding(dims), SmallVector<Padding, 4>(padding)});
+  values.define(op.getResult(), {mean, values.sharding(shardings.lookup(op.getResult()).getDims()),
+                                 SmallVector<Padding, 4>(padding)});
 }
 
 void StepPartitioner::convertCompute(Operation *op) {

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/fsdp/Manual.h"
+#include "dialect/nn/Precision.h"
 #include "passes/local/partition/StepPartitioner.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -30,16 +31,10 @@ void StepPartitioner::convertEnter(EnterManualOp enter) {
   if (const int64_t ranks = mesh.getSize(summed); ranks > 1) {
     auto type = cast<RankedTensorType>(local.value.getType());
     Value index = values.shardOffset(ranks, ranks, summed, loc);
-    auto indexType = cast<RankedTensorType>(index.getType());
-    auto element = cast<FloatType>(type.getElementType());
-    auto number = [&](double value) -> Value {
-      return arith::ConstantOp::create(
-          builder, loc,
-          DenseElementsAttr::get(RankedTensorType::get({}, element),
-                                 builder.getFloatAttr(element, value).getValue()));
+    auto number = [&](double value) {
+      return nn::createSplat(builder, loc, RankedTensorType::get({}, type.getElementType()), value);
     };
-    Value zero =
-        arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(indexType, int64_t(0)));
+    Value zero = nn::createSplat(builder, loc, index.getType(), 0);
     Value isFirst = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, index, zero);
     Value factor = arith::SelectOp::create(builder, loc, isFirst, number(1), number(0));
     if (type.getRank() > 0) {

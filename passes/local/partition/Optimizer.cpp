@@ -1,5 +1,6 @@
 //===- Optimizer.cpp - norms and updates of shards ------------------------===//
 
+#include "dialect/nn/Precision.h"
 #include "passes/local/partition/StepPartitioner.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -54,7 +55,7 @@ void StepPartitioner::convertNorm(GlobalNormOp norm) {
   for (const auto &[key, part] : byAxes)
     total = add(total, values.allReduce(part.second, ReduceKind::sum, part.first, loc));
   if (!total)
-    total = arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(f64, 0.0));
+    total = nn::createSplat(builder, loc, f64, 0);
   Value root = math::SqrtOp::create(builder, loc, total);
   Value rounded = arith::TruncFOp::create(builder, loc, norm.getNorm().getType(), root);
   values.define(norm.getNorm(), {rounded, values.replicated(norm.getNorm())});

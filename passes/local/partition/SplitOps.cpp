@@ -1,5 +1,6 @@
 //===- SplitOps.cpp - ops that say themselves what a rank computes ---------===//
 
+#include "dialect/nn/Precision.h"
 #include "passes/local/partition/StepPartitioner.h"
 
 using namespace mlir;
@@ -33,8 +34,6 @@ public:
   Value sumOfOthers(Value value, bool behind) override;
 
 private:
-  Value splat(RankedTensorType type, double value);
-
   OpBuilder &builder;
   LocalValues &values;
   Operation *op;
@@ -46,12 +45,6 @@ private:
 };
 
 } // namespace
-
-Value RankShards::splat(RankedTensorType type, double value) {
-  auto element = cast<FloatType>(type.getElementType());
-  return arith::ConstantOp::create(
-      builder, loc, DenseElementsAttr::get(type, builder.getFloatAttr(element, value).getValue()));
-}
 
 Value RankShards::masked(Value value, int64_t dim, double fill) {
   if (!isUneven)
@@ -100,7 +93,7 @@ Value RankShards::allReduce(Value value, nn::Reduction kind) {
 Value RankShards::sumOfOthers(Value value, bool behind) {
   auto type = cast<RankedTensorType>(value.getType());
   if (!isShared())
-    return splat(type, 0);
+    return nn::createSplat(builder, loc, type, 0);
   SmallVector<int64_t> rowShape{1};
   llvm::append_range(rowShape, type.getShape());
   const int64_t ranks = getRanks();
@@ -120,13 +113,13 @@ Value RankShards::sumOfOthers(Value value, bool behind) {
                                  ArrayAttr(), APFloat(0.0));
   };
   if (behind) {
-    Value one = arith::ConstantOp::create(
-        builder, loc,
-        DenseElementsAttr::get(cast<RankedTensorType>(position.getType()), int64_t(1)));
-    Value isBefore = before(splat(all, 1), arith::AddIOp::create(builder, loc, position, one));
-    Value isBehind =
-        arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OEQ, isBefore, splat(all, 0));
-    rows = arith::SelectOp::create(builder, loc, isBehind, rows, splat(all, 0));
+    Value one = nn::createSplat(builder, loc, position.getType(), 1);
+    Value isBefore = before(nn::createSplat(builder, loc, all, 1),
+                            arith::AddIOp::create(builder, loc, position, one));
+    Value isBehind = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OEQ, isBefore,
+                                           nn::createSplat(builder, loc, all, 0));
+    rows = arith::SelectOp::create(builder, loc, isBehind, rows,
+                                   nn::createSplat(builder, loc, all, 0));
   } else {
     rows = before(rows, position);
   }

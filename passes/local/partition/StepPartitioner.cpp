@@ -13,9 +13,9 @@ StepPartitioner::StepPartitioner(StepOp step, const StepShardings &shardings,
                                  OpBuilder &builder)
     : step(step), mesh(getMesh(step)), shardings(shardings), padded(padded), layout(layout),
       accumulateReduce(accumulateReduce), tiedGradients(tiedGradients), builder(builder),
-      values(builder, step, FlatSymbolRefAttr::get(getMeshOp(step).getSymNameAttr()), padded),
-      plan(step, layout) {
+      values(builder, step, FlatSymbolRefAttr::get(getMeshOp(step).getSymNameAttr()), padded) {
   values.hasWholeSamples = shardings.hasWholeSamples();
+  groupReads();
 }
 
 Location StepPartitioner::nameLoc(Storage *storage, StringRef suffix, Location loc) const {

@@ -4,8 +4,8 @@
 #define PASSES_LOCAL_PARTITION_STEPPARTITIONER_H
 
 #include "dialect/fsdp/Structure.h"
-#include "passes/local/partition/GatherPlan.h"
 #include "passes/local/partition/LocalValues.h"
+#include "passes/local/partition/StorageLayout.h"
 #include "passes/sharding/StepShardings.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
@@ -92,6 +92,7 @@ private:
   LocalValue takeOperand(Operation *op);
 
   // Gathers.cpp
+  void groupReads();
   LogicalResult materialize(ReadOp read);
   Value gather(Storage *storage, ReadOp read);
 
@@ -138,7 +139,8 @@ private:
   TiedGradients tiedGradients;
   OpBuilder &builder;
   LocalValues values;
-  GatherPlan plan;
+  /// The number of the group of each read: reads of one storage with one number share a gather.
+  DenseMap<Operation *, unsigned> gatherGroups;
   /// By storage, and by the group and the stage of the reads.
   DenseMap<std::pair<Storage *, std::pair<unsigned, int64_t>>, Value> gathers;
   /// Values gathered over some of the axes only, and kept from forward to backward of a stage.

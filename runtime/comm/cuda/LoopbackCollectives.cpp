@@ -256,9 +256,10 @@ private:
     if (!typeOf(type, dtype) || (op != ncclMax && op != ncclSum))
       return false;
     const bool isWhole = kind == CollectiveKind::AllReduce || kind == CollectiveKind::Broadcast;
-    request = CollectiveRequest::make(
-        kind, dtype, op == ncclMax ? ReduceOp::Max : ReduceOp::Sum,
-        {1, count, 1, isWhole ? count : count * static_cast<std::size_t>(size())}, root);
+    const std::size_t total = isWhole ? count : count * static_cast<std::size_t>(size());
+    request = CollectiveRequest::of(kind, ShardLayout{1, count, 1, total}, count, dtype);
+    request.op = op == ncclMax ? ReduceOp::Max : ReduceOp::Sum;
+    request.root = static_cast<std::uint16_t>(root);
     return true;
   }
   ncclResult_t move(CollectiveKind kind, const void *source, void *target, std::size_t count,

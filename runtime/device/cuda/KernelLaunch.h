@@ -29,6 +29,18 @@ constexpr std::size_t kSharedWithoutLeave = 48 * 1024;
 
 template <class T> __host__ __device__ constexpr T ceilDiv(T a, T b) { return (a + b - 1) / b; }
 
+/// The shared memory that a block of the thread's device may have, static and dynamic together.
+inline cudaError_t findShared(std::size_t &bytes) {
+  int device = 0, most = 0;
+  if (cudaError_t status = cudaGetDevice(&device))
+    return status;
+  if (cudaError_t status =
+          cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device))
+    return status;
+  bytes = static_cast<std::size_t>(most);
+  return cudaSuccess;
+}
+
 /// Asks for `sharedBytes` of dynamic shared memory where a block of `kernel` would not get them
 /// unasked. Kernels with static memory alone, nearly all of them, cost no call: nvcc refuses more
 /// than 48 KiB of it. The others cost calls when they ask for more than before: a thread stays on

@@ -84,13 +84,10 @@ template <int D, int R> constexpr std::size_t sharedBytes(int tiles, int scores)
 template <int D, int Tiles, int Scores, class Launch> cudaError_t withRows(Launch launch) {
   constexpr std::size_t kStatic = 1024, bytes = sharedBytes<D, kRows>(Tiles, Scores);
   if constexpr (bytes + kStatic > 99 * 1024) {
-    int device = 0, most = 0;
-    if (cudaError_t status = cudaGetDevice(&device))
+    std::size_t most = 0;
+    if (cudaError_t status = findShared(most))
       return status;
-    if (cudaError_t status =
-            cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device))
-      return status;
-    if (bytes + kStatic > static_cast<std::size_t>(most))
+    if (bytes + kStatic > most)
       return launch(std::integral_constant<int, kFewRows>(),
                     sharedBytes<D, kFewRows>(Tiles, Scores));
   }

@@ -65,6 +65,17 @@ __device__ inline float powerOfTwo(float x) {
 #endif
 }
 
+/// 1 / x to within 1 unit in the last place; subnormal numbers are 0.
+__device__ inline float reciprocal(float x) {
+#ifdef __CUDA_ARCH__
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+#else
+  return 1 / x;
+#endif
+}
+
 /// Elements of type T that 16 bytes hold.
 template <class T> constexpr int kPack = 16 / sizeof(T);
 

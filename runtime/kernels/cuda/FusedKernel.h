@@ -6,6 +6,7 @@
 #include "runtime/device/cuda/KernelLaunch.h"
 #include "runtime/kernels/cuda/BlockReduce.h"
 #include "runtime/kernels/cuda/Element.h"
+#include "runtime/kernels/cuda/StripeSum.h"
 #include "runtime/kernels/cuda/Update.h"
 #include "runtime/program/ArenaSpan.h"
 
@@ -14,21 +15,6 @@
 #include <cstdint>
 
 namespace fsdp::rt::device {
-
-/// N neighbours in memory, moved by one or two instructions of 16 bytes.
-template <class T, int N> struct alignas(N * sizeof(T) < 16 ? N * sizeof(T) : 16) Vector {
-  T element[N];
-  __device__ T &operator[](int i) { return element[i]; }
-  __device__ const T &operator[](int i) const { return element[i]; }
-};
-
-/// `from` and `to` are aligned to the vector's size, at most 16 bytes.
-template <int N, class T> __device__ Vector<T, N> load(const T *from) {
-  return *reinterpret_cast<const Vector<T, N> *>(from);
-}
-template <int N, class T> __device__ void store(T *to, const Vector<T, N> &vector) {
-  *reinterpret_cast<Vector<T, N> *>(to) = vector;
-}
 
 /// The larger and the smaller of two numbers; NaN if either is.
 template <class T> __device__ T maximum(T a, T b) { return a != a ? a : (a > b ? a : b); }
@@ -39,65 +25,28 @@ struct Maximum {
   template <class T> __device__ static T apply(T a, T b) { return maximum(a, b); }
 };
 
-/// Reduces over the block; all threads get the result. To be called once a kernel.
-template <class Op, class T> __device__ T reduceBlock(T value) {
-  __shared__ T scratch[kMaxWarps];
-  return blockReduce<Op>(value, scratch);
-}
+/// GELU in its form with tanh, x/2 (1 + tanh(a x + b x^3)), for results in bf16: x times the
+/// logistic function of twice the argument, 1 / (1 + exp(-2 (a x + b x^3))), by which small results
+/// are as exact as others. Those below 1e-35 may be 0.
+class Logistic {
+public:
+  __device__ explicit Logistic(float x)
+      : square(fminf(x * x, 1e4f)), // farther out the function is 0 or 1
+        value(reciprocal(
+            1 + powerOfTwo(x * fmaf(square, -2 * kCubic * kLog2E, -2 * kLinear * kLog2E)))) {}
+  __device__ float get() const { return value; }
+  /// That of GELU, divided by its cotangent.
+  __device__ float gradient(float x) const {
+    return fmaf(value * (1 - value) * x, fmaf(square, 6 * kCubic, 2 * kLinear), value);
+  }
 
-/// N times `value`.
-template <class T, int N> __device__ Vector<T, N> repeated(T value) {
-  Vector<T, N> vector;
-#pragma unroll
-  for (int i = 0; i < N; ++i)
-    vector[i] = value;
-  return vector;
-}
-
-/// Reduces each of N numbers over those threads of a block of `Columns * Lanes` (whole warps) that
-/// have the same place among `Columns` neighbours, a power of two; the first of them get the
-/// results. The order depends on the sizes alone. To be called once a kernel.
-template <class Op, int Columns, int Lanes, class T, int N>
-__device__ Vector<T, N> reduceLanes(Vector<T, N> values) {
-  constexpr int kInWarp = Columns < int(kWarp) ? Columns : int(kWarp); // of a warp's results
-  constexpr int kParts = Columns * Lanes / (Columns < int(kWarp) ? int(kWarp) : Columns);
-  __shared__ T parts[kParts][N][Columns];
-#pragma unroll
-  for (int distance = kWarp / 2; distance >= kInWarp; distance /= 2)
-#pragma unroll
-    for (int i = 0; i < N; ++i)
-      values[i] = Op::apply(values[i], __shfl_xor_sync(kAllLanes, values[i], distance));
-  if (kParts == 1)
-    return values;
-  const int part = threadIdx.x / (Columns * Lanes / kParts), column = threadIdx.x % Columns;
-  if (threadIdx.x % kWarp < kInWarp)
-#pragma unroll
-    for (int i = 0; i < N; ++i)
-      parts[part][i][column] = values[i];
-  __syncthreads();
-  if (threadIdx.x < Columns)
-#pragma unroll
-    for (int p = 1; p < kParts; ++p)
-#pragma unroll
-      for (int i = 0; i < N; ++i)
-        values[i] = Op::apply(values[i], parts[p][i][column]);
-  return values;
-}
-template <class Op, int Columns, int Lanes, class T> __device__ T reduceLanes(T value) {
-  return reduceLanes<Op, Columns, Lanes>(repeated<T, 1>(value))[0];
-}
-
-/// Reduces parts[0], parts[columns], ..., parts[(Parts - 1) * columns] where `inside`, by those of
-/// a block of `Columns * Lanes` threads as `reduceLanes` does; the others get `start`, which
-/// changes no result. To be called once a kernel, and not together with that.
-template <class Op, int Columns, int Lanes, int Parts, class T>
-__device__ T combineParts(T start, const T *parts, std::size_t columns, bool inside) {
-  if (inside)
-#pragma unroll 8
-    for (int part = threadIdx.x / Columns; part < Parts; part += Lanes)
-      start = Op::apply(start, parts[part * columns]);
-  return reduceLanes<Op, Columns, Lanes>(start);
-}
+private:
+  static constexpr float kLinear = 0.797884561f, kCubic = 0.0356774081f, kLog2E = 1.44269504f;
+  float square, value;
+};
+__device__ inline float fastGelu(float x) { return x * Logistic(x).get(); }
+/// d times the derivative at x.
+__device__ inline float fastGeluGradient(float x, float d) { return d * Logistic(x).gradient(x); }
 
 /// to[0], ..., to[count - 1] = value
 template <class T> __global__ void fillKernel(T *to, std::size_t count, T value) {

@@ -9,6 +9,7 @@
 #include "runtime/kernels/cuda/BlockReduce.h"
 #include "runtime/kernels/cuda/Element.h"
 #include "runtime/kernels/cuda/Kernels.h"
+#include "runtime/kernels/cuda/StripeSum.h"
 
 #include <cmath>
 
@@ -59,12 +60,7 @@ __global__ void __launch_bounds__(kThreads) squareStretches(Stretches all, doubl
 
 __global__ void __launch_bounds__(kSumThreads)
     reducePartials(std::size_t count, const double *sums, double *out) {
-  __shared__ double scratch[kMaxWarps];
-  double sum = 0;
-#pragma unroll 4
-  for (std::size_t i = threadIdx.x; i < count; i += kSumThreads)
-    sum += sums[i];
-  sum = blockReduce<Plus>(sum, scratch);
+  const double sum = combineStripes<Plus, 1, kSumThreads>(0.0, sums, count, 1, true);
   if (threadIdx.x == 0)
     *out = sum;
 }

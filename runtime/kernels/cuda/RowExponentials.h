@@ -50,25 +50,42 @@ struct OnlineSum {
   }
 };
 
-/// Calls one(j, value) or pack(j, values) so that all elements of the row are met once, in 16-byte
-/// accesses where the row's address, whatever it is, has them. `vectors`: false to use none.
-template <class T, class One, class Pack>
-__device__ void scanRow(const T *row, std::size_t count, bool vectors, One one, Pack pack) {
+/// The 16-byte accesses of a row, whatever its address is: `packs` of them after `head` elements.
+struct RowPacks {
+  std::size_t head, packs;
+};
+template <class T> __device__ RowPacks packsOf(const T *row, std::size_t count, bool vectors) {
   constexpr int N = kPack<T>;
   const std::size_t past = reinterpret_cast<std::uintptr_t>(row) % 16 / sizeof(T);
   std::size_t head = vectors ? (N - past) % N : count;
   head = head < count ? head : count;
-  for (std::size_t j = threadIdx.x; j < head; j += blockDim.x)
+  return {head, (count - head) / N};
+}
+
+/// Calls one(j, value) or pack(p, j), p the number of a pack and j its first element, so that all
+/// elements of the row are met once, by the same thread in every scan. `vectors`: false for no
+/// packs.
+template <class T, class One, class Pack>
+__device__ void scanPacks(const T *row, std::size_t count, bool vectors, One one, Pack pack) {
+  constexpr int N = kPack<T>;
+  const RowPacks at = packsOf(row, count, vectors);
+  for (std::size_t j = threadIdx.x; j < at.head; j += blockDim.x)
     one(j, toFloat(row[j]));
-  const std::size_t packs = (count - head) / N, tail = head + packs * N;
 #pragma unroll 2
-  for (std::size_t p = threadIdx.x; p < packs; p += blockDim.x) {
-    float values[N];
-    loadFloats(row + head + p * N, true, values);
-    pack(head + p * N, values);
-  }
-  for (std::size_t j = tail + threadIdx.x; j < count; j += blockDim.x)
+  for (std::size_t p = threadIdx.x; p < at.packs; p += blockDim.x)
+    pack(p, at.head + p * N);
+  for (std::size_t j = at.head + at.packs * N + threadIdx.x; j < count; j += blockDim.x)
     one(j, toFloat(row[j]));
+}
+
+/// The same with pack(j, values).
+template <class T, class One, class Pack>
+__device__ void scanRow(const T *row, std::size_t count, bool vectors, One one, Pack pack) {
+  scanPacks(row, count, vectors, one, [&](std::size_t, std::size_t j) {
+    float values[kPack<T>];
+    loadFloats(row + j, true, values);
+    pack(j, values);
+  });
 }
 
 /// Threads for a row of `count` elements of type T: about four packs each, 512 at most.

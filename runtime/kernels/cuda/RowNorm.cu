@@ -13,6 +13,7 @@
 
 #include "runtime/kernels/cuda/Kernels.h"
 #include "runtime/kernels/cuda/Row.h"
+#include "runtime/kernels/cuda/StripeSum.h"
 
 namespace fsdp::rt {
 
@@ -278,21 +279,12 @@ constexpr unsigned kSumWarps = 32;
 __global__ void __launch_bounds__(kSumWarps *kWarp)
     sumStripes(std::size_t stripes, std::size_t columns, std::size_t width, const float *partial,
                SummedColumns results) {
-  __shared__ double sums[kSumWarps][kWarp];
-  const unsigned lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
-  const std::size_t column = blockIdx.x * std::size_t(kWarp) + lane;
-  double sum = 0;
-  if (column < columns) {
-#pragma unroll 8
-    for (std::size_t stripe = warp; stripe < stripes; stripe += kSumWarps)
-      sum += double(partial[stripe * columns + column]);
-  }
-  sums[warp][lane] = sum;
-  __syncthreads();
-  if (warp > 0 || column >= columns)
+  const std::size_t column = blockIdx.x * std::size_t(kWarp) + threadIdx.x % kWarp;
+  const bool inside = column < columns;
+  const double sum = combineStripes<Plus, kWarp, kSumWarps>(0.0, partial + (inside ? column : 0),
+                                                            stripes, columns, inside);
+  if (threadIdx.x >= kWarp || !inside)
     return;
-  for (unsigned w = 1; w < kSumWarps; ++w)
-    sum += sums[w][lane];
   if (column < width)
     results.of[0][column] = static_cast<float>(sum);
   else if (column < 2 * width)

@@ -149,3 +149,51 @@ func.func @partial_cross_entropy_c3(%x: tensor<f32>, %l: tensor<i32>, %n: tensor
   %0:3 = nn.partial_cross_entropy %x, %l of %n : tensor<f32>, tensor<i32> -> tensor<f32>, tensor<f32>, tensor<f32>
   return
 }
+
+// -----
+
+func.func @cross_entropy_c1_upstream(%x: tensor<8x10xf32>, %l: tensor<8xi32>, %d: tensor<9xf32>) {
+  // expected-error @below {{'d_loss' has type 'tensor<9xf32>', expected the shape of the rows}}
+  %0:3 = nn.cross_entropy %x, %l upstream %d : tensor<8x10xf32>, tensor<8xi32> upstream tensor<9xf32> -> tensor<8xf32>, tensor<8xf32>, tensor<8x10xf32>
+  return
+}
+
+// -----
+
+func.func @cross_entropy_c4_upstream(%x: tensor<8x10xf32>, %l: tensor<8xi32>, %d: tensor<8xf32>) {
+  // expected-error @below {{has 'd_loss' without a 'gradient', expected both or neither}}
+  %0:2 = nn.cross_entropy %x, %l upstream %d : tensor<8x10xf32>, tensor<8xi32> upstream tensor<8xf32> -> tensor<8xf32>, tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @cross_entropy_c4_gradient(%x: tensor<8x10xf32>, %l: tensor<8xi32>) {
+  // expected-error @below {{has no 'd_loss' with a 'gradient', expected both or neither}}
+  %0:3 = nn.cross_entropy %x, %l : tensor<8x10xf32>, tensor<8xi32> -> tensor<8xf32>, tensor<8xf32>, tensor<8x10xf32>
+  return
+}
+
+// -----
+
+func.func @cross_entropy_c4_type(%x: tensor<8x10xbf16>, %l: tensor<8xi32>, %d: tensor<8xf32>) {
+  // expected-error @below {{'gradient' has type 'tensor<8x10xf32>', expected 'tensor<8x10xbf16>' as 'logits'}}
+  %0:3 = nn.cross_entropy %x, %l upstream %d : tensor<8x10xbf16>, tensor<8xi32> upstream tensor<8xf32> -> tensor<8xf32>, tensor<8xf32>, tensor<8x10xf32>
+  return
+}
+
+// -----
+
+func.func @partial_cross_entropy_c2_upstream(%x: tensor<8x10xf32>, %l: tensor<8xi32>, %n: tensor<i64>, %d: tensor<8xf64>) {
+  // expected-error @below {{'d_loss' has element type 'f64', expected 'f32' for sums of logits}}
+  %0:4 = nn.partial_cross_entropy %x, %l of %n upstream %d : tensor<8x10xf32>, tensor<8xi32> upstream tensor<8xf64> -> tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8x10xf32>
+  return
+}
+
+// -----
+
+func.func @partial_cross_entropy_c4(%x: tensor<8x10xf32>, %l: tensor<8xi32>, %n: tensor<i64>, %d: tensor<8xf32>) {
+  // expected-error @below {{has 'd_loss' without a 'gradient', expected both or neither}}
+  %0:3 = nn.partial_cross_entropy %x, %l of %n upstream %d : tensor<8x10xf32>, tensor<8xi32> upstream tensor<8xf32> -> tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
+  return
+}

@@ -18,6 +18,11 @@ func.func @rows(%logits: tensor<8x10xf32>, %label: tensor<8xi32>, %one: tensor<3
   %p:3 = nn.partial_cross_entropy %one, %l of %count : tensor<3xbf16>, tensor<i64> -> tensor<f32>, tensor<f32>, tensor<f32>
   // CHECK: nn.cross_entropy_grad %{{.*}}, %{{.*}}, %[[LSE]], %{{.*}} of %{{.*}} : tensor<8x10xf32>, tensor<8xi32>, tensor<8xf32>, tensor<8xf32>
   %e = nn.cross_entropy_grad %logits, %label, %lse, %loss of %count : tensor<8x10xf32>, tensor<8xi32>, tensor<8xf32>, tensor<8xf32>
+  // With their gradients.
+  // CHECK: nn.cross_entropy %{{.*}}, %{{.*}} upstream %[[LSE]] : tensor<8x10xf32>, tensor<8xi32> upstream tensor<8xf32> -> tensor<8xf32>, tensor<8xf32>, tensor<8x10xf32>
+  %f:3 = nn.cross_entropy %logits, %label upstream %lse : tensor<8x10xf32>, tensor<8xi32> upstream tensor<8xf32> -> tensor<8xf32>, tensor<8xf32>, tensor<8x10xf32>
+  // CHECK: nn.partial_cross_entropy %{{.*}}, %{{.*}} of %{{.*}} upstream %{{.*}} : tensor<3xbf16>, tensor<i64> upstream tensor<f32> -> tensor<f32>, tensor<f32>, tensor<f32>, tensor<3xbf16>
+  %g:4 = nn.partial_cross_entropy %one, %l of %count upstream %0#0 : tensor<3xbf16>, tensor<i64> upstream tensor<f32> -> tensor<f32>, tensor<f32>, tensor<f32>, tensor<3xbf16>
   // CHECK: nn.argmax %{{.*}} : tensor<2x3x4xf64> -> tensor<2x3xi64>
   %1 = nn.argmax %deep : tensor<2x3x4xf64> -> tensor<2x3xi64>
   return

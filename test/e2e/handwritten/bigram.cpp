@@ -156,10 +156,10 @@ void train(Context &c) {
   output(c, kCompute, "output lr", kLr, arena::learning_rate);
   acceptable(c, kCompute, "acceptable", arena::step_state, arena::loss, arena::grad_norm,
              arena::ok);
-  optimizer_step(c, kCompute, "sgd table", storages[0], /*deferred=*/false, descend,
-                 arena::table_parameter, arena::table_grad_shard, arena::learning_rate,
-                 /*scale=*/ArenaSpan<float>{}, arena::ok, arena::step_state,
-                 badGradient(arena::step_state));
+  optimizer_steps(c, kCompute, "sgd table", /*deferred=*/false, descend, arena::learning_rate,
+                  /*scale=*/ArenaSpan<float>{}, arena::ok, arena::step_state,
+                  badGradient(arena::step_state),
+                  shard_update(storages[0], arena::table_parameter, arena::table_grad_shard));
   advance(c, kCompute, "advance", arena::step_state, arena::ok, badGradients(arena::step_state),
           arena::step_state, badGradients(arena::step_state));
 }

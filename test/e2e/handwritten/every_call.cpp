@@ -72,9 +72,12 @@ void step(Context &c) {
   launch(c, 0, "launch", reads(p, g), writes(m), fused);
   cross_entropy(c, 0, "cross_entropy", LogitRows{2, 2}, p, label, g, m);
   cross_entropy(c, 0, "cross_entropy alone", LogitRows{2, 2}, p, wide_label, g);
+  cross_entropy(c, 0, "cross_entropy with its gradient", LogitRows{2, 2}, p, label, m, g, v, p);
   cross_entropy_grad(c, 0, "cross_entropy_grad", LogitRows{2, 2}, p, label, m, g, v);
   partial_cross_entropy(c, 0, "partial_cross_entropy", LogitRows{2, 2}, p, label, wide_label, g, m,
                         v);
+  partial_cross_entropy(c, 0, "partial_cross_entropy with its gradient", LogitRows{2, 2}, p, label,
+                        wide_label, m, g, m, v, p);
   cross_entropy_grad(c, 0, "cross_entropy_grad of a part", LogitRows{2, 2}, p, wide_label, m, g,
                      wide_label, v);
   const NormRows norm{2, 2, 1e-5};
@@ -135,17 +138,18 @@ void step(Context &c) {
   clip_scale(c, 0, "clip_scale", state, lr, scale);
   acceptable(c, 0, "acceptable", state, lr, scale, ok);
   const ArenaSpan<float> noScale{};
-  optimizer_step(c, 0, "sgd", unit, false, rule, p, g, lr, noScale, ok, state, badGradient(state));
-  optimizer_step(c, 0, "sgd scaled", unit, false, rule, p, g, lr, scale, ok, state,
-                 badGradient(state));
-  optimizer_step(c, 0, "sgd momentum", unit, false, rule, p, g, m, lr, noScale, ok, state,
-                 badGradient(state));
-  optimizer_step(c, 0, "sgd momentum scaled", unit, false, rule, p, g, m, lr, scale, ok, state,
-                 badGradient(state));
-  optimizer_step(c, 0, "adam", unit, false, rule, p, g, m, v, lr, noScale, ok, state,
-                 badGradient(state));
-  optimizer_step(c, 0, "adamw scaled", unit, true, rule, p, g, m, v, lr, scale, ok, state,
-                 deferredBadGradient(state));
+  optimizer_steps(c, 0, "sgd", false, rule, lr, noScale, ok, state, badGradient(state),
+                  shard_update(unit, p, g));
+  optimizer_steps(c, 0, "sgd scaled", false, rule, lr, scale, ok, state, badGradient(state),
+                  shard_update(unit, p, g));
+  optimizer_steps(c, 0, "sgd momentum", false, rule, lr, noScale, ok, state, badGradient(state),
+                  shard_update(unit, p, g, m));
+  optimizer_steps(c, 0, "sgd momentum scaled", false, rule, lr, scale, ok, state,
+                  badGradient(state), shard_update(unit, p, g, m));
+  optimizer_steps(c, 0, "adam", false, rule, lr, noScale, ok, state, badGradient(state),
+                  shard_update(unit, p, g, m, v));
+  optimizer_steps(c, 0, "adamw scaled", true, rule, lr, scale, ok, state,
+                  deferredBadGradient(state), shard_update(unit, p, g, m, v));
   optimizer_steps(c, 0, "adam of two", false, rule, lr, noScale, ok, state, badGradient(state),
                   shard_update(unit, p, g, m), shard_update(unit, v, g, m));
   optimizer_steps(c, 0, "sgd of two, scaled", true, rule, lr, scale, ok, state,

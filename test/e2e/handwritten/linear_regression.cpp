@@ -206,10 +206,11 @@ void update(Context &c) {
   output(c, kCompute, "output lr", kLr, arena::learning_rate);
   acceptable(c, kCompute, "acceptable", arena::step_state, arena::loss, arena::grad_norm,
              arena::ok);
-  optimizer_step(c, kCompute, "sgd layer", storages[kLayer], /*deferred=*/false, momentum,
-                 arena::layer_parameter, arena::layer_grad_shard, arena::layer_momentum,
-                 arena::learning_rate, /*scale=*/ArenaSpan<float>{}, arena::ok, arena::step_state,
-                 badGradient(arena::step_state));
+  optimizer_steps(c, kCompute, "sgd layer", /*deferred=*/false, momentum, arena::learning_rate,
+                  /*scale=*/ArenaSpan<float>{}, arena::ok, arena::step_state,
+                  badGradient(arena::step_state),
+                  shard_update(storages[kLayer], arena::layer_parameter, arena::layer_grad_shard,
+                               arena::layer_momentum));
   advance(c, kCompute, "advance", arena::step_state, arena::ok, badGradients(arena::step_state),
           arena::step_state, badGradients(arena::step_state));
 }

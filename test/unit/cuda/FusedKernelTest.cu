@@ -34,8 +34,8 @@ template <class Op, int Columns, int Lanes, int Parts>
 __global__ void combineColumns(const float *parts, float *out, int columns, float start) {
   const int column = blockIdx.x * Columns + threadIdx.x % Columns;
   const bool inside = column < columns;
-  const float total = combineParts<Op, Columns, Lanes, Parts, float>(
-      start, parts + (inside ? column : 0), columns, inside);
+  const float total = combineStripes<Op, Columns, Lanes>(start, parts + (inside ? column : 0),
+                                                         Parts, columns, inside);
   if (threadIdx.x < Columns && inside)
     out[column] = total;
 }
@@ -112,7 +112,7 @@ __global__ void largestOfRow(const float *in, float *out, int columns) {
   float total = -1;
   for (int column = threadIdx.x; column < columns; column += blockDim.x)
     total = maximum(total, in[blockIdx.x * columns + column]);
-  total = reduceBlock<Maximum>(total);
+  total = reduceLanes<Maximum, 1, 256>(total);
   if (threadIdx.x == 0)
     out[blockIdx.x] = total;
 }
@@ -130,6 +130,60 @@ TEST_F(FusedKernel, ABlockIsReduced) {
   float *to = out;
   OK(launchKernel(largestOfRow, dim3(4), 256, 0, stream, from, to, columns));
   EXPECT_EQ(out.floats(), expected);
+}
+
+__global__ void geluOfAll(const float *x, float *function, float *gradient) {
+  const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+  function[i] = fastGelu(x[i]);
+  gradient[i] = fastGeluGradient(x[i], 3.0f);
+}
+
+/// The error in units in the last place of bf16, those of the smallest normal number below it.
+double bf16Units(double got, double exact) {
+  const int exponent = exact == 0 ? -126 : std::max(std::ilogb(exact), -126);
+  return std::fabs(got - exact) / std::ldexp(1.0, exponent - 7);
+}
+
+/// Of all bf16 numbers, before the results are rounded and after. What is below 1e-35 may be 0.
+TEST_F(FusedKernel, GeluIsFarBelowTheRoundingOfBf16) {
+  constexpr unsigned count = 1 << 16;
+  Floats in(count);
+  for (unsigned bits = 0; bits < count; ++bits) {
+    bf16 x;
+    x.bits = static_cast<std::uint16_t>(bits);
+    in[bits] = static_cast<float>(x);
+  }
+  Device<float> in_(in), function(count), gradient(count);
+  const float *from = in_;
+  float *to = function, *slope = gradient;
+  OK(launchKernel(geluOfAll, dim3(count / 256), 256, 0, stream, from, to, slope));
+  const Floats values = function.floats(), slopes = gradient.floats();
+  const double a = std::sqrt(2 / M_PI), b = 0.044715 * a;
+  double worst[2] = {}, rounded[2] = {};
+  for (unsigned i = 0; i < count; ++i) {
+    const double x = in[i];
+    if (std::isnan(x)) {
+      EXPECT_TRUE(std::isnan(values[i]) && std::isnan(slopes[i])) << i;
+      continue;
+    }
+    if (std::isinf(x)) // 0 times infinity is in both, as in the exact form
+      continue;
+    const double twice = 2 * (a * x + b * x * x * x), logistic = 1 / (1 + std::exp(-twice)),
+                 rest = 1 / (1 + std::exp(twice)), bend = logistic * rest;
+    const double exact[] = {x * logistic,
+                            3 * (logistic + (bend == 0 ? 0 : bend * x * (2 * a + 6 * b * x * x)))};
+    for (int k : {0, 1}) {
+      const float got = k ? slopes[i] : values[i];
+      if (std::fabs(exact[k]) < 1e-35 && got == 0)
+        continue;
+      worst[k] = std::max(worst[k], bf16Units(got, exact[k]));
+      rounded[k] = std::max(rounded[k], bf16Units(static_cast<float>(bf16(got)), exact[k]));
+    }
+  }
+  for (int k : {0, 1}) {
+    EXPECT_LT(worst[k], 0.05) << (k ? "gradient" : "function");
+    EXPECT_LT(rounded[k], 0.55) << (k ? "gradient" : "function");
+  }
 }
 
 } // namespace

@@ -14,14 +14,16 @@ template <class T> class InPlaceKernels : public fsdp::test::InPlaceTest<T, Devi
 protected:
   /// Of op `op`: `kernel(x, y)` beside its operand 0 and in its place.
   template <class Kernel>
-  void expectSame(const char *op, const Floats &x, std::size_t offset, Kernel kernel) {
+  void expectSame(const char *op, const Floats &x, std::size_t offset, Kernel kernel,
+                  unsigned result = 0) {
     Device<T> from(x, offset), apart(x.size(), offset);
     OK(kernel(from, apart));
     OK(kernel(from, from));
-    expectFloats(op, 0, from, apart);
+    expectFloats(op, 0, from, apart, result);
   }
-  static void expectFloats(const char *op, unsigned operand, Device<T> &got, Device<T> &expected) {
-    InPlaceKernels::coverage.add(op, operand);
+  static void expectFloats(const char *op, unsigned operand, Device<T> &got, Device<T> &expected,
+                           unsigned result = 0) {
+    InPlaceKernels::coverage.add(op, operand, result);
     EXPECT_EQ(got.floats(), expected.floats()) << op << " in place of operand " << operand;
   }
 };
@@ -187,6 +189,22 @@ TYPED_TEST(InPlaceKernels, GradientOfCrossEntropy) {
           "nn.cross_entropy_grad", logits, offset, [&](Device<TypeParam> &x, Device<TypeParam> &y) {
             return cross_entropy_grad(shape, x, labels, sums, upstream, y, this->stream);
           });
+      this->expectSame(
+          "nn.cross_entropy", logits, offset,
+          [&](Device<TypeParam> &x, Device<TypeParam> &y) {
+            Device<float> losses(shape.rows);
+            return cross_entropy(shape, x, labels, upstream, losses, sums, y, this->stream);
+          },
+          2);
+      Device<std::int64_t> count(std::vector<std::int64_t>{std::int64_t(shape.classes)});
+      this->expectSame(
+          "nn.partial_cross_entropy", logits, offset,
+          [&](Device<TypeParam> &x, Device<TypeParam> &y) {
+            Device<float> top(shape.rows), picked(shape.rows);
+            return partial_cross_entropy(shape, x, labels, count, upstream, top, sums, picked, y,
+                                         this->stream);
+          },
+          3);
     }
 }
 

@@ -58,6 +58,79 @@ TYPED_TEST(LossKernels, CrossEntropyIsTheCpus) {
     }
 }
 
+/// The same bits as the kernels of the loss and of the gradient alone: rows that a block keeps in
+/// shared memory, rows that it has too little for, rows that are read element by element, as the
+/// gradient lies otherwise, and padding.
+TYPED_TEST(LossKernels, LossesWithGradientsAreThoseAlone) {
+  using T = typename TypeParam::Element;
+  using Label = typename TypeParam::Label;
+  struct Case {
+    LogitRows shape;
+    std::int64_t classes;
+    int compute = 90; // 86: blocks have 99 KiB of shared memory
+  };
+  const std::size_t many = 104 * 1024 / sizeof(T);
+  for (const auto &[shape, classes, compute] :
+       {Case{{1, 1}, 1}, Case{{5, 3}, 2}, Case{{0, 10}, 10}, Case{{9, 257}, 250},
+        Case{{4, 1024}, 1021}, Case{{3, 5}, 0}, Case{{2, many}, std::int64_t(many) - 13, 86}})
+    for (std::size_t offset : {0, 1}) {
+#ifdef FSDP_CUDA_EMULATOR
+      emulator::settings().compute = compute;
+#endif
+      if (offset && compute == 86)
+        continue;
+      SCOPED_TRACE(::testing::Message()
+                   << shape.rows << " x " << shape.classes << " of " << classes << " + " << offset);
+      const std::size_t n = shape.rows * shape.classes;
+      const Floats logits = normal(n, this->random, -1, 4);
+      std::vector<Label> labels =
+          below<Label>(std::max<std::size_t>(std::size_t(classes), 1), shape.rows, this->random);
+      Device<T> logits_(logits), alone(n), both(n), elsewhere(n, offset);
+      Device<float> upstream(normal(shape.rows, this->random)), losses(shape.rows),
+          sums(shape.rows), picked(shape.rows), losses2(shape.rows), sums2(shape.rows),
+          picked2(shape.rows);
+      if (classes > 0) {
+        Device<Label> labels_(labels);
+        OK(cross_entropy(shape, logits_, labels_, losses, sums, this->stream));
+        OK(cross_entropy_grad(shape, logits_, labels_, sums, upstream, alone, this->stream));
+        for (Device<T> *to : {&both, &elsewhere}) {
+          OK(cross_entropy(shape, logits_, labels_, upstream, losses2, sums2, *to, this->stream));
+          if (to == &both || offset == 0) {
+            EXPECT_EQ(to->floats(), alone.floats());
+            EXPECT_EQ(losses2.floats(), losses.floats());
+            EXPECT_EQ(sums2.floats(), sums.floats());
+          } else { // another order of sums
+            expectNear(to->floats(), alone.floats(), sizeof(T) == 2 ? 0x1p-7 : 1e-5, 1e-4, "apart");
+            expectClose<float>(losses2.floats(), losses.floats(), "losses apart");
+          }
+        }
+      }
+      // Of a part that is all classes: the logarithm is that of the rounded sum.
+      if (shape.rows > 1)
+        labels[1] = Label(-1);
+      if (classes == 0)
+        std::fill(labels.begin(), labels.end(), Label(-1));
+      Device<Label> labels_(labels);
+      Device<std::int64_t> count(std::vector<std::int64_t>{classes});
+      OK(partial_cross_entropy(shape, logits_, labels_, count, losses, sums, picked, this->stream));
+      Floats logSumExp = sums.floats();
+      const Floats tops = losses.floats();
+      for (std::size_t r = 0; r < shape.rows; ++r)
+        logSumExp[r] = std::log(logSumExp[r]) + tops[r];
+      Device<float> base(logSumExp);
+      OK(cross_entropy_grad(shape, logits_, labels_, base, upstream, count, alone, this->stream));
+      OK(partial_cross_entropy(shape, logits_, labels_, count, upstream, losses2, sums2, picked2,
+                               both, this->stream));
+      expectNear(both.floats(), alone.floats(), sizeof(T) == 2 ? 0x1p-7 : 1e-5, 1e-4, "gradients");
+      EXPECT_EQ(losses2.floats(), losses.floats());
+      EXPECT_EQ(sums2.floats(), sums.floats());
+      EXPECT_EQ(picked2.floats(), picked.floats());
+      OK(partial_cross_entropy(shape, logits_, labels_, count, upstream, losses2, sums2, picked2,
+                               logits_, this->stream));
+      EXPECT_EQ(logits_.floats(), both.floats()) << "in place";
+    }
+}
+
 /// The note of a kernel, found through the stream's workspace.
 class Noted {
 public:
@@ -101,6 +174,11 @@ TYPED_TEST(LossKernels, ALabelOutOfRangeIsNoted) {
   noted.expect(1, BoundsError::Label, 1, -3, 3);
   OK(cross_entropy({2, 3}, logits, later, losses, this->stream));
   noted.expect(2, BoundsError::Label, 1, -3, 3);
+  Device<T> gradients(6);
+  Device<float> upstream(Floats{1, 1});
+  OK(cross_entropy({2, 3}, logits, later, upstream, losses, sums, gradients, this->stream));
+  EXPECT_TRUE(std::isnan(losses.floats()[0]));
+  noted.expect(3, BoundsError::Label, 1, -3, 3);
 }
 
 TYPED_TEST(LossKernels, AnIdOutOfRangeIsNoted) {

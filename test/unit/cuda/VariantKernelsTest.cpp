@@ -76,6 +76,10 @@ TYPED_TEST(VariantKernels, DependOnAddresses) {
     EXPECT_EQ(this->latest(), variant);
     OK(cross_entropy_grad({2, 64}, aligned, ids, rstd, mean, gradients, stream));
     EXPECT_EQ(this->latest(), "vectors");
+    OK(cross_entropy({2, 64}, x, ids, mean, rstd, sums, gradients, stream));
+    EXPECT_EQ(this->latest(), variant);
+    OK(cross_entropy({2, 64}, aligned, ids, mean, rstd, sums, gradients, stream));
+    EXPECT_EQ(this->latest(), "vectors");
     OK(slice(Part{2, 64, 0, 32}, static_cast<const T *>(x.data()), y.data(), stream));
     EXPECT_EQ(this->latest(),
               offset ? std::to_string(sizeof(T)) + " bytes" : std::string("16 bytes"));

@@ -8,11 +8,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/fsdp/FSDPDialect.h"
-#include "interpreter/Evaluator.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "test/unit/dialect/GradientCases.h"
+#include "test/unit/interpreter/Evaluate.h"
 #include "gtest/gtest.h"
 #include <cmath>
 #include <set>
@@ -83,7 +83,7 @@ protected:
   /// results. Checks that types fit and that nothing is built in vain.
   SmallVector<Value> differentiate(Operation *op, unsigned needed, unsigned given) {
     Block *block = op->getBlock();
-    SmallVector<Value> cotangents, operandCotangents;
+    SmallVector<Value> cotangents;
     SmallVector<bool> mask;
     for (unsigned i = 0; i < op->getNumResults(); ++i)
       cotangents.push_back((given >> i) & 1 ? block->getArgument(op->getNumOperands() + i)
@@ -93,8 +93,10 @@ protected:
     Operation *terminator = block->getTerminator();
     OpBuilder builder(terminator);
     Operation *last = terminator->getPrevNode();
-    EXPECT_TRUE(succeeded(llvm::cast<nn::DifferentiableOpInterface>(op).buildCotangents(
-        builder, cotangents, mask, operandCotangents)));
+    nn::Cotangents built =
+        llvm::cast<nn::DifferentiableOpInterface>(op).buildCotangents(builder, cotangents, mask);
+    EXPECT_TRUE(succeeded(built));
+    SmallVector<Value> operandCotangents = *built;
     EXPECT_EQ(operandCotangents.size(), op->getNumOperands());
     for (unsigned i = 0; i < op->getNumOperands(); ++i) {
       Value operand = op->getOperand(i), cotangent = operandCotangents[i];
@@ -104,12 +106,11 @@ protected:
         EXPECT_EQ(cotangent.getType(), operand.getType());
       }
     }
-    for (Operation *built = last->getNextNode(); built != terminator; built = built->getNextNode())
-      EXPECT_TRUE(
-          !built->use_empty() ||
-          llvm::any_of(operandCotangents,
-                       [&](Value value) { return value && value.getDefiningOp() == built; }))
-          << "built in vain: " << built->getName().getStringRef().str();
+    for (Operation *next = last->getNextNode(); next != terminator; next = next->getNextNode())
+      EXPECT_TRUE(!next->use_empty() ||
+                  llvm::any_of(operandCotangents,
+                               [&](Value value) { return value && value.getDefiningOp() == next; }))
+          << "built in vain: " << next->getName().getStringRef().str();
     EXPECT_TRUE(succeeded(mlir::verify(*module)));
     return operandCotangents;
   }
@@ -291,11 +292,11 @@ TEST_F(GradientTest, StatisticsHaveNoDerivative) {
     ASSERT_TRUE(op) << message;
     Block *block = op->getBlock();
     OpBuilder builder(block->getTerminator());
-    SmallVector<Value> cotangents(op->getNumResults()), operandCotangents;
+    SmallVector<Value> cotangents(op->getNumResults());
     cotangents.back() = block->getArguments().back();
     SmallVector<bool> needed(op->getNumOperands(), true);
     EXPECT_TRUE(failed(llvm::cast<nn::DifferentiableOpInterface>(op).buildCotangents(
-        builder, cotangents, needed, operandCotangents)));
+        builder, cotangents, needed)));
     EXPECT_NE(message.find(words), std::string::npos) << message;
   }
 }

@@ -203,6 +203,21 @@ TEST_F(ShardingRuleTest, Rows) {
             "[d0:8 d1:10!], [d0:8], [] -> [d0:8], [d0:8], [d0:8]");
   EXPECT_EQ(cost(partial, {"tensor<8x10xbf16>", "tensor<8xi32>", "tensor<i64>"}),
             "320 flops 200 read 96 written");
+  // With their gradients, which a kernel computes from one reading of the logits.
+  const char *both = "%l:3 = nn.cross_entropy %a, %b upstream %c : tensor<8x10xbf16>, "
+                     "tensor<8xi32> upstream tensor<8xf32> -> tensor<8xf32>, tensor<8xf32>, "
+                     "tensor<8x10xbf16>";
+  EXPECT_EQ(rule(both, {"tensor<8x10xbf16>", "tensor<8xi32>", "tensor<8xf32>"}),
+            "[d0:8 d1:10&#], [d0:8], [d0:8] -> [d0:8], [d0:8], [d0:8 d1:10&#]");
+  EXPECT_EQ(cost(both, {"tensor<8x10xbf16>", "tensor<8xi32>", "tensor<8xf32>"}),
+            "592 flops 224 read 224 written");
+  const char *all = "%l:4 = nn.partial_cross_entropy %a, %b of %c upstream %d : tensor<8x10xbf16>, "
+                    "tensor<8xi32> upstream tensor<8xf32> -> tensor<8xf32>, tensor<8xf32>, "
+                    "tensor<8xf32>, tensor<8x10xbf16>";
+  EXPECT_EQ(rule(all, {"tensor<8x10xbf16>", "tensor<8xi32>", "tensor<i64>", "tensor<8xf32>"}),
+            "[d0:8 d1:10!], [d0:8], [], [d0:8] -> [d0:8], [d0:8], [d0:8], [d0:8 d1:10!]");
+  EXPECT_EQ(cost(all, {"tensor<8x10xbf16>", "tensor<8xi32>", "tensor<i64>", "tensor<8xf32>"}),
+            "584 flops 232 read 256 written");
   EXPECT_EQ(rule("nn.argmax %a : tensor<2x3x4xf32> -> tensor<2x3xi32>", {"tensor<2x3x4xf32>"}),
             "[d0:2 d1:3 d2:4&] -> [d0:2 d1:3]");
 }

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "interpreter/Evaluator.h"
+#include "test/unit/interpreter/Evaluate.h"
 
 #include "dialect/nn/NNDialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

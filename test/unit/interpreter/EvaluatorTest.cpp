@@ -1,6 +1,6 @@
 //===- EvaluatorTest.cpp - what pure ops compute --------------------------===//
 
-#include "interpreter/Evaluator.h"
+#include "test/unit/interpreter/Evaluate.h"
 
 #include "dialect/fsdp/FSDPDialect.h"
 #include "mlir/Parser/Parser.h"
@@ -229,6 +229,33 @@ TEST_F(EvaluatorTest, CrossEntropyAndItsGradient) {
   ASSERT_EQ(gradient.size(), 2u);
   EXPECT_NEAR(gradient[0], 1, 1e-15);
   EXPECT_NEAR(gradient[1], -1, 1e-15);
+}
+
+TEST_F(EvaluatorTest, LossesWithTheirGradients) {
+  List gradient = numbers(R"(
+    %x = arith.constant dense<[[0.5, 2.0, -1.0]]> : tensor<1x3xf32>
+    %l = arith.constant dense<[1]> : tensor<1xi32>
+    %d = arith.constant dense<[2.0]> : tensor<1xf32>
+    %loss, %lse, %g = nn.cross_entropy %x, %l upstream %d
+        : tensor<1x3xf32>, tensor<1xi32> upstream tensor<1xf32> -> tensor<1xf32>, tensor<1xf32>, tensor<1x3xf32>
+    %e = nn.cross_entropy_grad %x, %l, %lse, %d : tensor<1x3xf32>, tensor<1xi32>, tensor<1xf32>, tensor<1xf32>
+    %n = arith.constant dense<2> : tensor<i64>
+    %p:4 = nn.partial_cross_entropy %x, %l of %n upstream %d
+        : tensor<1x3xf32>, tensor<1xi32> upstream tensor<1xf32> -> tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1x3xf32>
+    %s = nn.concat %g, %e, %p#3 dim 0 : (tensor<1x3xf32>, tensor<1x3xf32>, tensor<1x3xf32>) -> tensor<3x3xf32>
+  )");
+  ASSERT_EQ(gradient.size(), 9u);
+  const double all = std::exp(0.5) + std::exp(2.0) + std::exp(-1.0);
+  const double two = std::exp(0.5) + std::exp(2.0);
+  const double expected[] = {2 * std::exp(0.5) / all, 2 * (std::exp(2.0) / all - 1),
+                             2 * std::exp(-1.0) / all};
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_NEAR(gradient[i], expected[i], 1e-15);
+    EXPECT_EQ(gradient[3 + i], gradient[i]);
+  }
+  EXPECT_NEAR(gradient[6], 2 * std::exp(0.5) / two, 1e-15);
+  EXPECT_NEAR(gradient[7], 2 * (std::exp(2.0) / two - 1), 1e-15);
+  EXPECT_EQ(gradient[8], 0) << "padding";
 }
 
 TEST_F(EvaluatorTest, PartOfTheClasses) {

@@ -462,8 +462,8 @@ void RandomStep::classify() {
     logits = split(logits, all, isShort && chance(30) ? all[random() % all.size()] : classes);
   Type integer = chance(50) ? Type(builder.getI32Type()) : builder.getI64Type();
   Value labels = input(rows, integer, sizes[classes]);
-  auto loss =
-      nn::CrossEntropyOp::create(builder, location(), typeOf(rows), typeOf(rows), logits, labels);
+  auto loss = nn::CrossEntropyOp::create(builder, location(), TypeRange{typeOf(rows), typeOf(rows)},
+                                         ValueRange{logits, labels});
   add(loss.getLoss(), rows);
   if (chance(30))
     add(loss.getLogSumExp(), rows);

@@ -2,9 +2,9 @@
 
 #include "dialect/fsdp/UpdateRule.h"
 #include "base/UpdateConstants.h"
-#include "interpreter/Evaluator.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "test/unit/interpreter/Evaluate.h"
 
 #include <gtest/gtest.h>
 #include <random>

@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "interpreter/Evaluator.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/Passes.h"
+#include "test/unit/interpreter/Evaluate.h"
 #include "gtest/gtest.h"
 #include <cmath>
 #include <map>

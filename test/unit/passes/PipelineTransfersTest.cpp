@@ -16,6 +16,7 @@
 
 #include "gtest/gtest.h"
 
+#include <algorithm>
 #include <functional>
 #include <map>
 
@@ -340,6 +341,22 @@ TEST(PipelineTransfersTest, TheCheckerFindsSendsThatBlock) {
             "role 'rank1', which waits for 'receive g.0.0' of role 'rank0' (from 'rank1' to "
             "'rank0'), which waits for 'send y.0.1' of role 'rank0' (from 'rank0' to 'rank1'): "
             "none of them ever starts");
+}
+
+/// The largest number of pairs of stage and microbatch whose activations a rank holds at once: from
+/// the start of the forward to the end of the backward or, if it is an action, of the weight
+/// gradient.
+int64_t peakActivations(const RankOrder &order) {
+  const bool isSplit = std::any_of(order.begin(), order.end(), [](const PipelineAction &action) {
+    return action.kind == Action::weightGradient;
+  });
+  int64_t alive = 0, peak = 0;
+  for (const PipelineAction &action : order) {
+    alive += (action.kind == Action::forward) -
+             (action.kind == (isSplit ? Action::weightGradient : Action::backward));
+    peak = std::max(peak, alive);
+  }
+  return peak;
 }
 
 TEST(PipelineTransfersTest, PlacesOfMessages) {

@@ -77,7 +77,7 @@ TEST_F(LogFollowerTest, ContinuesWhereLaterStepsWereRemoved) {
 TEST_F(LogFollowerTest, BeginsAnewWhereNothingIsLeft) {
   std::string all;
   for (int i = 0; i < 5000; ++i) // more than it compares
-    all += step(i);
+    all += step(i, ", \"note\": \"" + std::string(600, 'x') + "\"");
   append(all);
   seen();
   fs::resize_file(file.path, 0);

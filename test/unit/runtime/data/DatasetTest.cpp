@@ -1,5 +1,5 @@
 #include "runtime/data/OpenDataset.h"
-#include "runtime/train/Weights.h"
+#include "runtime/train/InitialWeights.h"
 #include "test/unit/base/TemporaryFile.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 #include "runtime/data/Mixture.h"
-#include "runtime/data/ConcatenatedDataset.h"
+#include "runtime/data/OpenDataset.h"
 
 #include <gtest/gtest.h>
 
@@ -82,7 +82,7 @@ private:
 };
 
 struct Opened {
-  std::unique_ptr<ConcatenatedDataset> data;
+  std::unique_ptr<Dataset> data;
   SampleOrder order;
   int checks = 0; ///< of files that they are whole
   Samples ahead;  ///< that are read ahead
@@ -98,7 +98,7 @@ struct Opened {
         weighted.back().count += of.sources[source][file];
       }
     }
-    data = std::make_unique<ConcatenatedDataset>(std::move(files));
+    data = concatenate(std::move(files));
     order = SampleOrder(of.shuffle, of.seed, weighted);
   }
 };

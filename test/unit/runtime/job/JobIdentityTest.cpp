@@ -1,7 +1,7 @@
 // The identity that ranks compare when they connect, the socket on which the ranks of a machine get
 // their memory, the token, and how much memory there is.
 #include "runtime/job/JobToken.h"
-#include "runtime/job/MachineMemory.h"
+#include "runtime/job/Machine.h"
 #include "runtime/job/NodeLocalGroup.h"
 #include "runtime/job/RendezvousSocket.h"
 #include "test/unit/base/TemporaryFile.h"

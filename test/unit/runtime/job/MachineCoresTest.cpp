@@ -1,4 +1,4 @@
-#include "runtime/job/MachineCores.h"
+#include "runtime/job/Machine.h"
 #include "test/unit/base/TemporaryFile.h"
 
 #include <gtest/gtest.h>

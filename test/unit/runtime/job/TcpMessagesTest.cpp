@@ -23,7 +23,7 @@ using namespace fsdp::rt;
 
 namespace {
 
-std::string hex(const Digest256 &digest) {
+std::string hex(const std::string &digest) {
   std::string text;
   for (unsigned char byte : digest)
     text += format("%02x", byte);
@@ -59,6 +59,12 @@ TEST(PrintableText, LeavesOutTheMiddleOfALongMessage) {
   const std::string cut = printableMessage("x" + umlauts + "x");
   EXPECT_EQ(cut, "x" + umlauts.substr(0, 998) + " ... (3004 bytes left out) ... " +
                      umlauts.substr(0, 998) + "x");
+}
+
+TEST(PrintableText, KeepsLineEndsOfMessagesOfSeveralLines) {
+  EXPECT_EQ(printableLines("a\n\tb\r\x1b[2J\xc2\x9b\xe9"), "a\n\tb\\x0D\\x1B[2J\\xC2\\x9B\\xE9");
+  EXPECT_EQ(printableLines(std::string(4001, '\n')),
+            std::string(1000, '\n') + " ... (2001 bytes left out) ... " + std::string(1000, '\n'));
 }
 
 TEST(PrintableText, EscapesControlCharactersAndInvalidUtf8) {

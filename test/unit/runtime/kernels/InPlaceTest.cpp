@@ -5,6 +5,7 @@
 
 #include "runtime/kernels/Kernels.h"
 #include "runtime/numerics/Random.h"
+#include "runtime/numerics/VectorMath.h"
 #include "test/unit/InPlacePairs.h"
 
 #include <gtest/gtest.h>
@@ -37,8 +38,8 @@ protected:
     expectBits(op, 0, inPlace, apart);
   }
   static void expectBits(const char *op, unsigned operand, const Values &got,
-                         const Values &expected) {
-    InPlace::coverage.add(op, operand);
+                         const Values &expected, unsigned result = 0) {
+    InPlace::coverage.add(op, operand, result);
     ASSERT_EQ(got.size(), expected.size());
     EXPECT_EQ(std::memcmp(got.data(), expected.data(), got.size() * sizeof(got[0])), 0)
         << op << " in place of operand " << operand;
@@ -188,6 +189,60 @@ TYPED_TEST(InPlace, GradientOfCrossEntropy) {
                                                  upstream.data(), y);
                      });
   }
+}
+
+// With its gradient a loss has the bits that both kernels have, beside the logits and in their
+// place.
+TYPED_TEST(InPlace, LossesWithGradients) {
+  using T = TypeParam;
+  for (const auto &[rows, classes] : kExtents)
+    for (std::int64_t count : {std::int64_t(classes), std::int64_t(classes - classes / 3)}) {
+      const LogitRows shape{rows, classes};
+      const bool whole = count == std::int64_t(classes);
+      const auto logits = this->draw(rows * classes);
+      std::vector<std::int32_t> labels(rows);
+      std::vector<float> upstream(rows);
+      for (std::size_t r = 0; r < rows; ++r) {
+        labels[r] = std::int32_t(this->random() % std::size_t(count));
+        upstream[r] = 0.37f + float(r);
+      }
+      if (!whole && rows > 1)
+        labels[1] = -1;
+      std::vector<float> losses(rows), sums(rows), top(rows), sum(rows), picked(rows),
+          logSumExp(rows), got[3] = {losses, losses, losses};
+      std::vector<T> gradients(logits.size()), apart(logits.size()), inPlace = logits;
+      if (whole) {
+        kernels::crossEntropy(shape, logits.data(), labels.data(), losses.data(), sums.data());
+        kernels::crossEntropyGrad(shape, logits.data(), labels.data(), sums.data(), upstream.data(),
+                                  gradients.data());
+        kernels::crossEntropyWithGrad(shape, logits.data(), labels.data(), upstream.data(),
+                                      got[0].data(), got[1].data(), apart.data());
+        EXPECT_EQ(got[0], losses);
+        EXPECT_EQ(got[1], sums);
+        this->expectBits("nn.cross_entropy", 0, apart, gradients, 2);
+        kernels::crossEntropyWithGrad(shape, inPlace.data(), labels.data(), upstream.data(),
+                                      got[0].data(), got[1].data(), inPlace.data());
+        EXPECT_EQ(got[0], losses);
+        this->expectBits("nn.cross_entropy", 0, inPlace, gradients, 2);
+        inPlace = logits;
+      }
+      kernels::partialCrossEntropy(shape, logits.data(), labels.data(), &count, top.data(),
+                                   sum.data(), picked.data());
+      for (std::size_t r = 0; r < rows; ++r) // what fsdp-partition writes
+        logSumExp[r] = vectorLog(sum[r] * vectorExp(top[r] - top[r])) + top[r];
+      kernels::partialCrossEntropyGrad(shape, logits.data(), labels.data(), logSumExp.data(),
+                                       upstream.data(), &count, gradients.data());
+      for (T *to : {apart.data(), inPlace.data()}) {
+        kernels::partialCrossEntropyWithGrad(
+            shape, to == apart.data() ? logits.data() : inPlace.data(), labels.data(), &count,
+            upstream.data(), got[0].data(), got[1].data(), got[2].data(), to);
+        EXPECT_EQ(got[0], top);
+        EXPECT_EQ(got[1], sum);
+        EXPECT_EQ(got[2], picked);
+      }
+      this->expectBits("nn.partial_cross_entropy", 0, apart, gradients, 3);
+      this->expectBits("nn.partial_cross_entropy", 0, inPlace, gradients, 3);
+    }
 }
 
 } // namespace

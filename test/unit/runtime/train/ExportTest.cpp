@@ -1,6 +1,6 @@
 #include "runtime/job/Bootstrap.h"
 #include "runtime/program/Shard.h"
-#include "runtime/train/Weights.h"
+#include "runtime/train/Exports.h"
 #include "test/unit/base/TemporaryFile.h"
 
 #include <gtest/gtest.h>

@@ -8,7 +8,6 @@
 #include "runtime/train/CommandLine.h"
 #include "runtime/train/RunContents.h"
 #include "runtime/train/RunHeader.h"
-#include "runtime/train/Weights.h"
 #include "test/unit/base/TemporaryFile.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "runtime/train/Weights.h"
+#include "runtime/train/InitialWeights.h"
 #include "test/unit/base/TemporaryFile.h"
 
 #include <gtest/gtest.h>
