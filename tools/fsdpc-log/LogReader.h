@@ -44,6 +44,7 @@ std::string parseEntry(std::string_view text, LogEntry &entry);
 class SkippedLines {
 public:
   void add(const std::string &fault, std::int64_t line);
+  bool empty() const { return byFault.empty(); }
   /// "'a.jsonl': skipped 12 lines, each of which is not a JSON object: 4, 9, 17, 18, 20, … and 7
   /// more"
   std::vector<std::string> describe(const std::string &file) const;

@@ -219,8 +219,8 @@ cublasStatus_t prepareEpilogue(const EpilogueOperands &epilogue, Plan &plan) {
       return CUBLAS_STATUS_NOT_SUPPORTED;
     FSDP_TRY(set(plan.desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, s.c.ld));
   }
-  // What is added up lies in rows, so that cuBLASLt's A is not transposed, or its B is: NVIDIA's
-  // nvmath requires that too (examples of BGRADA and BGRADB).
+  // An operand that is added up lies in rows, so that cuBLASLt's A is not transposed, or its B is:
+  // NVIDIA's nvmath requires that too (examples of BGRADA and BGRADB).
   if (epilogue.operandSum && (epilogue.sumsRight ? s.x.transposed : !s.y.transposed))
     return CUBLAS_STATUS_NOT_SUPPORTED;
   FSDP_TRY(set(plan.desc, CUBLASLT_MATMUL_DESC_EPILOGUE, kindOf(epilogue)));

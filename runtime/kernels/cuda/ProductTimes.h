@@ -19,7 +19,7 @@ struct TimedProduct {
   std::size_t resultBytes = 0;                   ///< of c
   float beta = 0;
   bool hasAuxiliary = false; ///< the epilogue reads or writes a matrix like c
-  std::size_t sumBytes = 0;  ///< what the epilogue writes of the rows of an operand
+  std::size_t sumBytes = 0;  ///< of the sum of an operand, which the epilogue writes
 };
 
 /// The median time of each algorithm, in milliseconds, after one call that is not measured. The
