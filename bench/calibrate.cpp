@@ -243,12 +243,12 @@ int runRank(int index, int ranks, SharedSegment &segment) {
             auto *source = reinterpret_cast<float *>(peer.arena + at);
             float *target = source + large / sizeof(float);
             if (kind == 0)
-              world.allGather(source, target, layout);
+              world->allGather(source, target, layout);
             else if (kind == 1)
-              world.perform(Communicator::Kind::ReduceScatter, layout, layout.wholeCount(),
+              world->perform(Communicator::Kind::ReduceScatter, layout, layout.wholeCount(),
                             DType::F32, source, target);
             else
-              world.allReduce(source, target, count);
+              world->allReduce(source, target, count);
           },
           bytes == large ? 60 : 200);
     };

@@ -7,10 +7,10 @@ Machine code is counted in a listing that is written here, as no disassembler ma
 single elements, a loop with products, and the padding at the end.
 """
 
-import importlib.machinery
 import json
 import pathlib
 import re
+import runpy
 import subprocess
 import sys
 import types
@@ -142,8 +142,7 @@ def check_mismatch(place, build):
 
 def check_cudnn(scratch, build):
     """With --attention=cudnn the rates of attention are replaced, and its kernels are not counted."""
-    estimate = types.ModuleType("estimate")
-    importlib.machinery.SourceFileLoader("estimate", str(ROOT / "bench/cuda-estimate")).exec_module(estimate)
+    estimate = types.SimpleNamespace(**runpy.run_path(str(ROOT / "bench/cuda-estimate")))
     of = {name: {(entry["kind"], entry["type"]): entry["rates"] for entry in json.loads(path.read_text(encoding="utf-8"))["products"]}
           for name, path in (("machine", ROOT / "passes/cost/machines/h200x8.json"), ("cudnn", estimate.CUDNN), ("both", estimate.with_cudnn("h200x8", scratch)))}
     expect("rates with cuDNN", of["both"], {**of["machine"], **of["cudnn"]})
