@@ -323,7 +323,7 @@ void CallFinder::passShard(OptimizerStepOp op) {
     call.writes.push_back(target(result));
 }
 
-/// What updates of a step have in common.
+/// The arguments that all updates of a step share.
 void CallFinder::passRest(OptimizerStepOp op) {
   read(source(op.getLr()));
   if (!isOne(op.getScale()))

@@ -1,4 +1,4 @@
-//===- CudaKernelPrinter.cpp - what runs in which thread ------------------===//
+//===- CudaKernelPrinter.cpp - the distribution of loops over threads -----===//
 
 #include "codegen/CudaKernelPrinter.h"
 
@@ -340,7 +340,7 @@ static std::vector<std::string> spellEpilogue(const nn::LibraryEpilogue &epilogu
           "/*argument=*/" + std::to_string(*argument)};
 }
 
-/// Adds what cuBLASLt computes of `kernel`, and a function for what it leaves.
+/// Adds the part of `kernel` that cuBLASLt computes, and a function for the other results.
 static void addLibrary(KernelFunction &function, const Kernel &kernel, LaunchOp launch,
                        const FusedProduct &begin, ArrayRef<int64_t> alignments, bool anonymous) {
   Operation *op = onlyOp(launch);

@@ -72,7 +72,7 @@ void CudaTarget::includesOfKernels(Writer &writer) const {
   writer.line("#endif");
 }
 
-/// What a launch names where cuBLASLt may compute the loops.
+/// Defines the ProductEpilogue that launches name where cuBLASLt may compute the loops.
 static void defineEpilogue(const KernelTable::Entry &entry, Writer &writer) {
   if (entry.function.library.empty())
     return;

@@ -1,4 +1,4 @@
-//===- EmittedProgram.h - what a program is emitted for ------*- C++ -*-===//
+//===- EmittedProgram.h - files and options of programs ---------*- C++ -*-===//
 
 #ifndef CODEGEN_EMITTEDPROGRAM_H
 #define CODEGEN_EMITTEDPROGRAM_H

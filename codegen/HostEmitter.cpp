@@ -253,7 +253,7 @@ void HostEmitter::emitFunctions(const Timeline &timeline, std::vector<std::strin
                                 Writer &writer) {
   const std::vector<FunctionRange> ranges = cutIntoFunctions(timeline);
   std::vector<FunctionRow> rows(ranges.size());
-  llvm::StringMap<size_t> groupOf;         ///< by what readFunction returns
+  llvm::StringMap<size_t> groupOf;         ///< by the text that readFunction returns
   std::vector<SmallVector<size_t>> groups; ///< ranges, in order
   std::vector<std::string> callOf(ranges.size());
   for (auto [i, range] : llvm::enumerate(ranges)) {

@@ -22,8 +22,8 @@ struct FunctionRange {
 
 /// Launches of one segment with equal bodies on one stream, whose buffers have equal types and of
 /// which the same ones are equal: the microbatches of a step and the layers of a model repeat
-/// launches that differ in their buffers alone. What follows from the other properties is found
-/// once for each form.
+/// launches that differ in their buffers alone. `call` follows from the other properties and is
+/// found once for each form.
 struct LaunchForm {
   mutable LaunchOp first; ///< its accessors are not const
   Call call;              ///< of `first`

@@ -67,7 +67,7 @@ Kernel Kernel::behindFirstResult() const {
   load.name = nodes[first.node].name;
   rest.nodes[first.node] = load;
   llvm::erase_if(rest.stores, [](const KernelStore &store) { return store.output == 0; });
-  // What only the first result needs is not computed again.
+  // Nodes that only the first result needs are not computed again.
   SmallVector<bool> used(nodes.size(), false);
   for (const KernelStore &store : rest.stores)
     used[store.node] = true;

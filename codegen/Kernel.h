@@ -5,7 +5,7 @@
 // and views are only coefficients; a reduction, if any, ends the kernel.
 //
 // The order of the loops is that of the indices, and a sum adds in that order: the result does not
-// depend on what else is fused into the kernel.
+// depend on the other ops fused into the kernel.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,9 +22,9 @@ struct ScheduledProgram;
 /// the product's rows at a time, `whole` for all. Other kernels are always called for the whole.
 enum class Traversal { whole, rows };
 
-/// What computes functions. `exact`: the functions of the language, as the ops are written. `fast`:
-/// GELU of 16-bit results, in its form with tanh, is a function of FusedKernel.h, whose error is
-/// far below the rounding of the result.
+/// The implementation of functions. `exact`: the functions of the language, as the ops are written.
+/// `fast`: GELU of 16-bit results, in its form with tanh, is a function of FusedKernel.h, whose
+/// error is far below the rounding of the result.
 enum class Functions { exact, fast };
 
 /// One loop, outermost first.

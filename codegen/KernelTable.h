@@ -18,10 +18,10 @@ struct KernelFunction {
   std::vector<std::string> parameters;
   std::string device; ///< lines before the function that only it uses; `@` denotes its name
   std::string body;   ///< lines, not indented; `@` as above
-  /// What the target's library computes of an epilogue with the product, as arguments of its type
-  /// in the runtime; none for nothing.
+  /// The part of an epilogue that the target's library computes with the product, as arguments of
+  /// its type in the runtime; empty if there is none.
   std::vector<std::string> library;
-  std::vector<KernelFunction> rest; ///< what the library then leaves, if anything
+  std::vector<KernelFunction> rest; ///< for the results that the library leaves out
   SmallVector<KernelMask> masks;    ///< the arguments of the launch for them
   std::string name;                 ///< wanted; empty: after the launches
 

@@ -123,12 +123,12 @@ public:
   ModelName shorten(StringRef name, StringAttr unit);
 
 private:
-  /// What a name in a unit says.
+  /// The parts of a name in a unit.
   struct Said {
     std::string place;          ///< "ln_2"
     StringRef operation;        ///< "layerNorm"
     bool isPlaced = false;      ///< a place precedes the operation
-    std::string all, withoutIt; ///< what it is called, with and without the operation
+    std::string all, withoutIt; ///< the short name, with and without the operation
   };
   /// The operations of a place.
   struct Operations {

@@ -10,7 +10,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// "train", "evaluate", "drain": what the driver runs a walk for.
+/// The step that the driver runs a walk for: "train", "evaluate", "drain".
 static std::string stepOf(const ScheduledProgram &program, const ProgramWalk &walk) {
   return program.timelines[walk.runs.front().first].segment.getDrain()
              ? "drain"
@@ -133,7 +133,7 @@ FailureOr<std::vector<ScheduledProgram>> mlir::fsdp::readPrograms(ModuleOp modul
   std::vector<ScheduledProgram> programs;
   programs.reserve(llvm::range_size(module.getOps<ProgramOp>()));
   if (module.getOps<ProgramOp>().empty()) {
-    (void)ScheduledProgram::create(module); // says what the module lacks
+    (void)ScheduledProgram::create(module); // emits the error
     return failure();
   }
   for (ProgramOp program : module.getOps<ProgramOp>()) {

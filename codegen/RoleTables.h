@@ -1,4 +1,4 @@
-//===- RoleTables.h - who has what, in emitted programs ---------*- C++ -*-===//
+//===- RoleTables.h - the tables of roles in emitted programs ---*- C++ -*-===//
 // See runtime/program/Roles.h. A program of one role has none of these tables.
 //
 //===----------------------------------------------------------------------===//

@@ -62,7 +62,7 @@ std::string ScheduledProgram::communicatorName(const CommunicatorKey &key) const
     return name + (key.inRing ? "_ring" : "");
   };
   std::string name = joined(key);
-  // Axes 'a' and 'b' with stream 'c_d' join to what 'a' alone does with 'b_c_d'.
+  // Axes 'a' and 'b' with stream 'c_d' join to the same name as axis 'a' with stream 'b_c_d'.
   int number = 1;
   for (const auto &[other, index] : communicators) {
     if (other == key)
@@ -228,7 +228,8 @@ static LogicalResult numberLaunches(ScheduledProgram &program) {
   return success();
 }
 
-/// Takes over what numberLaunches has found for another program of the module.
+/// Takes the streams, communicators and inputs that numberLaunches has found for another program of
+/// the module.
 static void takeNumbers(ScheduledProgram &program, const ScheduledProgram &first) {
   program.streams = first.streams;
   program.communicators = first.communicators;

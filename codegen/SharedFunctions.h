@@ -34,7 +34,7 @@ public:
   struct Field {
     FunctionValue value;
     llvm::StringRef type;   ///< "ArenaSpan<float>", "const char *", "int": one text for each type
-    const ModelName *model; ///< what the model calls it
+    const ModelName *model; ///< its name in the model
 
     /// In the program: "h_0_query".
     std::string getWhole() const;
@@ -42,7 +42,7 @@ public:
     std::string seenFrom(StringAttr unit, const ModelNames &names) const;
 
   private:
-    /// `name` as an identifier that says what the value is.
+    /// `name` as an identifier that shows the kind of the value.
     std::string identify(const std::string &name) const;
   };
 
@@ -51,7 +51,7 @@ public:
   /// Adds a field, whose value has none.
   unsigned add(Field field);
   llvm::ArrayRef<Field> getFields() const { return fields; }
-  /// Frees what `find` needs.
+  /// Frees the numbers that `find` looks up.
   void close() { numbers = decltype(numbers)(); }
 
 private:

@@ -245,7 +245,7 @@ void mlir::fsdp::emitStorages(const ScheduledProgram &program, const Arena &aren
     StringAttr symbol = storage.getSymNameAttr();
     const std::string &members = program.names.members(symbol);
     const ModelTable &table = tables.find(members)->second;
-    // Ranks of other roles have a place for what this program does not own.
+    // The shards of a storage that this program does not own are on ranks of other roles.
     const bool isOwn = storage.isOwnedBy(program.program);
     auto placeOf = [&](StringRef what) {
       return isOwn ? arena.spell(program.shardOf(storage, what).getResult())
@@ -413,7 +413,7 @@ static int64_t tokensPerSample(const ScheduledProgram &program) {
   return most;
 }
 
-/// What the first collective of each communicator is in the program.
+/// The kind of the first collective of each communicator in the program.
 static std::map<CommunicatorKey, StringRef> firstUses(const ScheduledProgram &program) {
   std::map<CommunicatorKey, StringRef> uses;
   for (const Timeline &timeline : program.timelines)

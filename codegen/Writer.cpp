@@ -37,7 +37,7 @@ static llvm::SmallVector<llvm::StringRef> split(llvm::StringRef item, int depth)
     char c = item[i];
     quoted ^= c == '"';
     if (quoted) {
-      i += c == '\\'; // what it escapes ends nothing
+      i += c == '\\'; // an escaped quote does not end the literal
       continue;
     }
     nesting += c == '(' || c == '{' || c == '[';

@@ -3,7 +3,7 @@
 // The headers of MLIR and of the dialects that nearly every file of the compiler includes. They are
 // precompiled once and given to every library of the compiler (see CMakeLists.txt): without
 // precompilation they take most of the time to compile a file (8.6 s; 4.7 s with MLIR's
-// precompiled, 1.9 s with both). Every file still includes what it uses.
+// precompiled, 1.9 s with both). Every file still includes the headers that it uses.
 //
 //===----------------------------------------------------------------------===//
 

@@ -75,7 +75,7 @@ manual(const std::vector<ManualInput> &inputs, const std::vector<std::string> &o
     given.push_back(input.value.tensor);
     shardings.push_back(parseBoundary(model, input.sharding, typeOf(input.value).getRank(), fail));
   }
-  // What ranks have is known by these axes alone: others are those of the compiler.
+  // Shardings at the boundary name axes of the region alone: the compiler splits over the others.
   auto requireOver = [&](ir::ShardingAttr sharding, const std::string &text) {
     SmallVector<StringAttr> named(sharding.getUnreduced());
     for (int64_t dim = 0; dim < sharding.getRank(); ++dim)

@@ -21,18 +21,18 @@
 
 namespace fsdp::dsl {
 
-/// What a region takes, and how ranks share it: an entry for each dimension as in `constrain`, `_`
-/// or axes of the region joined by `+`, and perhaps ` partial(tensor)`: over these axes the value
-/// is the sum of what the ranks get. Over all other axes of the region they have the same. A number
-/// without dimensions has no entries: "" or "partial(fsdp)".
+/// An input of a region, and its sharding: an entry for each dimension as in `constrain`, `_` or
+/// axes of the region joined by `+`, and perhaps ` partial(tensor)`: over these axes the value is
+/// the sum of the ranks' tensors. Over all other axes of the region the ranks have equal tensors. A
+/// number without dimensions has no entries: "" or "partial(fsdp)".
 struct ManualInput {
   Located value;
   std::string sharding;
 };
 
-/// The results of `function` on whole tensors. It computes what one rank along `axes`, joined by
-/// `+`, computes of the parts of the inputs that it has; what it returns is joined as `outputs`
-/// say, in the same notation. It may use these parts, numbers and nothing else of the model.
+/// The results of `function` on whole tensors. It computes the results of one rank along `axes`,
+/// joined by `+`, from the rank's parts of the inputs; `outputs` are the shardings of these results
+/// in the same notation. It may use these parts, numbers and nothing else of the model.
 /// Errors: ModelError for sizes that the ranks do not divide, a result that varies over an axis
 /// over which it is not split, a sum that is not formed where an operation is not linear.
 std::vector<Tensor>

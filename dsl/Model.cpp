@@ -1,4 +1,4 @@
-//===- Model.cpp - what a model declares ----------------------------------===//
+//===- Model.cpp - the declarations of a model ----------------------------===//
 
 #include "dsl/Model.h"
 

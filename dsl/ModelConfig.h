@@ -118,8 +118,8 @@ class ModelConfig {
 public:
   explicit ModelConfig(std::string file) : file(std::move(file)) {}
 
-  /// An entry that affects what the model computes: written, and compared with the file of weights.
-  /// References are valid until the next entry.
+  /// An entry that affects the results of the model: written, and compared with the file of
+  /// weights. References are valid until the next entry.
   ConfigEntry &add(const std::string &name, ConfigValue value) {
     return entries.emplace_back(name, std::move(value));
   }

@@ -9,14 +9,14 @@
 
 namespace fsdp::dsl {
 
-/// What one entry of a sharding, `tensor+data?`, asks for.
+/// One entry of a sharding: `tensor+data?`.
 struct ShardingEntry {
   llvm::SmallVector<mlir::StringAttr> axes;
   bool open = false;
 };
 
-/// The entries of `sharding` for a value of this rank; calls `fail`, which throws, with what is
-/// wrong.
+/// The entries of `sharding` for a value of this rank; calls `fail`, which throws, with an error
+/// message.
 llvm::SmallVector<ShardingEntry>
 parseShardingEntries(mlir::Builder &builder, const std::string &sharding, int64_t rank,
                      llvm::function_ref<void(const std::string &)> fail);

@@ -1,4 +1,4 @@
-//===- Declarations.cpp - what a model declares besides operations --------===//
+//===- Declarations.cpp - declarations of a model besides operations ------===//
 
 #include "dialect/fsdp/CheckpointFiles.h"
 #include "dialect/fsdp/Names.h"

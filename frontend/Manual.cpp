@@ -90,7 +90,7 @@ ModelBuilder::manual(ArrayRef<ModelValue> inputs, ArrayRef<ir::ShardingAttr> in,
   auto shardings = [&](ArrayRef<ir::ShardingAttr> list) {
     return builder.getArrayAttr(SmallVector<Attribute>(list.begin(), list.end()));
   };
-  // What the results are is known once the function has run.
+  // The types and shardings of the results are known once the function has run.
   Location loc = location("manual", where);
   auto open = ir::ManualOp::create(builder, loc, TypeRange(), operands, over, shardings(in),
                                    builder.getArrayAttr({}));

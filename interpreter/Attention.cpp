@@ -1,4 +1,4 @@
-//===- Attention.cpp - what attention and rotary positions compute --------===//
+//===- Attention.cpp - evaluation of attention and rotary positions -------===//
 
 #include "interpreter/Evaluator.h"
 

@@ -1,4 +1,4 @@
-//===- Collectives.cpp - what collectives compute -------------------------===//
+//===- Collectives.cpp - evaluation of collectives ------------------------===//
 
 #include "dialect/nn/Precision.h"
 #include "interpreter/Program.h"

@@ -1,4 +1,4 @@
-//===- Compute.cpp - what the ops of `nn` compute -------------------------===//
+//===- Compute.cpp - evaluation of the ops of `nn` ------------------------===//
 
 #include "interpreter/Evaluator.h"
 

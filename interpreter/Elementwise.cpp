@@ -1,4 +1,4 @@
-//===- Elementwise.cpp - what `arith` and `math` compute on tensors -------===//
+//===- Elementwise.cpp - evaluation of `arith` and `math` on tensors ------===//
 
 #include "interpreter/Evaluator.h"
 #include "interpreter/Rounding.h"

@@ -223,7 +223,7 @@ LogicalResult GlobalMachine::run(const CompiledBlock &block, MeshAttr manual) {
           performInLocalTerms(instruction.op, manual, operands, options.numerics);
       if (failed(results))
         return failure();
-      // What leaves local terms is one value again, unless it is in an outer region.
+      // A value that leaves local terms is one tensor again, unless it is in an outer region.
       const bool isWhole =
           isa<ExitManualOp>(instruction.op) && llvm::all_of(*results, [&](const Tensor &other) {
             return other.equals(results->front());

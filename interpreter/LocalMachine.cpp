@@ -86,8 +86,7 @@ private:
     Operation *op;
     Tensor value;
   };
-  /// What the sends and receives have in common that match one another; `step`: the offset of the
-  /// send.
+  /// The key by which sends and receives match; `step`: the offset of the send.
   struct Channel {
     const void *axes;
     int64_t step;

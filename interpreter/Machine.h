@@ -94,7 +94,7 @@ protected:
   /// Compiles the module, once. Fails, emitting diagnostics, if an op has no semantics in the
   /// phase.
   virtual LogicalResult compile() = 0;
-  /// Resets what runs change: steps, stored tensors, work in flight.
+  /// Resets the state that runs change: steps, stored tensors, work in flight.
   virtual void clear() = 0;
   void addState(StringRef name);
 

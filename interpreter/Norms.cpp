@@ -1,4 +1,4 @@
-//===- Norms.cpp - what softmax and normalizations compute ----------------===//
+//===- Norms.cpp - evaluation of softmax and normalizations ---------------===//
 
 #include "interpreter/Evaluator.h"
 

@@ -44,7 +44,7 @@ template <typename Fn> RankKernel infallible(Fn fn) {
 
 struct Instruction {
   Operation *op;
-  RankKernel kernel; ///< null for a collective and for what is in local terms
+  RankKernel kernel; ///< null for collectives and for ops in local terms
   SmallVector<unsigned, 4> operands;
   unsigned firstResult, numResults;
   /// Values that no later instruction uses.

@@ -60,8 +60,8 @@ struct Issued {
   }
 };
 
-/// What can happen to the first launch of a stream: it can begin when all launches are done that it
-/// waits for, and end unless it waits for other ranks.
+/// The next transition of the first launch of a stream: it can begin when all launches are done
+/// that it waits for, and end unless it waits for other ranks.
 enum class Next : uint8_t { nothing, begin, end };
 
 /// One stream of one rank.
@@ -107,8 +107,8 @@ private:
     const auto &queue = states[rank].streams[stream].queue;
     return queue.empty() ? nullptr : queue.front().get();
   }
-  /// Notes what can happen to the first launch of a stream, or of all streams of a rank: called
-  /// after all that changes it.
+  /// Notes the next transition of the first launch of a stream, or of all streams of a rank: called
+  /// after every change that affects it.
   void update(int64_t rank, size_t stream);
   void update(int64_t rank);
   LogicalResult meet(int64_t rank, size_t stream);

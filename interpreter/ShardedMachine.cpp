@@ -1,4 +1,4 @@
-//===- ShardedMachine.cpp - what local and scheduled machines share -------===//
+//===- ShardedMachine.cpp - common code of local and scheduled machines ---===//
 
 #include "interpreter/ShardedMachine.h"
 #include "interpreter/Rounding.h"

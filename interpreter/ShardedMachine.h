@@ -29,7 +29,7 @@ protected:
   /// Completes all work in flight.
   virtual LogicalResult drain() { return success(); }
   /// Gives all ranks the batch of the walk `name`, and returns the numbers of its segments, by
-  /// program. First completes what the driver completes before such a walk.
+  /// program. First completes the work that the driver completes before such a walk.
   FailureOr<ArrayRef<SmallVector<size_t>>> enter(StringRef name, const DataSet &data);
   /// The outputs of all ranks together. Fails if ranks log different ones.
   FailureOr<Outputs> joinOutputs();

@@ -1,4 +1,4 @@
-//===- Statistics.h - what prints show of a tensor --------------*- C++ -*-===//
+//===- Statistics.h - statistics of a tensor for prints ---------*- C++ -*-===//
 
 #ifndef INTERPRETER_STATISTICS_H
 #define INTERPRETER_STATISTICS_H

@@ -76,8 +76,7 @@ struct Rows {
 /// Copies the elements that `from` and `to`, which differ along `dim` only, have in common: index 0
 /// of `from` along it is index `shift` of `to`.
 void copyAlong(int64_t dim, int64_t shift, const Tensor &from, Tensor &to);
-/// `parts` one behind the other along `dim`, as a tensor of `type`: what it has beyond them is
-/// zero.
+/// `parts` one behind the other along `dim`, as a tensor of `type`: zero beyond them.
 Tensor joinParts(RankedTensorType type, int64_t dim, ArrayRef<Tensor> parts);
 /// Part number `index` of `whole` along `dim`, all parts having `type`: zero beyond `whole`.
 Tensor takePart(const Tensor &whole, RankedTensorType type, int64_t dim, int64_t index);

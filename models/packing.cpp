@@ -1,4 +1,4 @@
-//===- packing.cpp - documents in rows of tokens, and what counts ---------===//
+//===- packing.cpp - documents and loss masks in rows of tokens -----------===//
 
 #include "models/packing.h"
 

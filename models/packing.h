@@ -1,4 +1,4 @@
-//===- packing.h - documents in rows of tokens, and what counts -*- C++ -*-===//
+//===- packing.h - documents and loss masks in rows of tokens ---*- C++ -*-===//
 //
 //   models::PackingConfig packing;
 //   packing.declare(driver);

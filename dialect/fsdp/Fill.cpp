@@ -1,4 +1,4 @@
-//===- Fill.cpp - what masks put in the place of elements -----------------===//
+//===- Fill.cpp - the values that masks write -----------------------------===//
 
 #include "dialect/fsdp/Fill.h"
 

@@ -1,4 +1,4 @@
-//===- GlobalOps.cpp - verify the ops that say what a step is for ---------===//
+//===- GlobalOps.cpp - verification of ops of the global phase ------------===//
 
 #include "dialect/fsdp/AxisParts.h"
 #include "dialect/fsdp/Names.h"

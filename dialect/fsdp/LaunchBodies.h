@@ -1,6 +1,6 @@
 //===- LaunchBodies.h - launches with equal bodies --------------*- C++ -*-===//
-// The microbatches of a step and the layers of a model repeat launches. What follows from the body
-// of a launch alone is found once for all launches with equal bodies.
+// The microbatches of a step and the layers of a model repeat launches. A property that follows
+// from the body of a launch alone is computed once for all launches with equal bodies.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,10 +1,10 @@
 //===- Manual.h - parts of a step in the terms of one rank ------*- C++ -*-===//
 //
-// `fsdp.manual` and what it becomes. Inside a region a value has, for each manual axis, a state: a
-// type that says what collectives may do with it, and what its cotangent is. `inlineManual`
-// replaces a region by its body between `fsdp.enter_manual` and `fsdp.exit_manual`, with a
-// `fsdp.pvary` wherever an op combines an invariant value with a varying one: from then on each op
-// has a derivative of its own, and all passes see one flat step.
+// `fsdp.manual` and its inlining. Inside a region a value has, for each manual axis, a state: a
+// type that determines its cotangent and the collectives that may take it. `inlineManual` replaces
+// a region by its body between `fsdp.enter_manual` and `fsdp.exit_manual`, with a `fsdp.pvary`
+// wherever an op combines an invariant value with a varying one: from then on each op has a
+// derivative of its own, and all passes see one flat step.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@
 
 namespace mlir::fsdp {
 
-/// What a value of a region is to the ranks along one axis.
+/// The state of a value of a region on the ranks along one axis.
 enum class AxisState {
   invariant, ///< equal on all of them, and so is its cotangent
   varying,   ///< each has its own
@@ -81,7 +81,7 @@ public:
 
 private:
   DenseMap<Value, SmallVector<StringAttr>> axes;
-  DenseSet<Value> constants; ///< what is computed from constants alone: the same in any terms
+  DenseSet<Value> constants; ///< values computed from constants alone: the same in any terms
   SmallVector<StringAttr> all;
 };
 

@@ -235,8 +235,8 @@ SmallVector<StringAttr> mlir::fsdp::getManualCollectiveAxes(Operation *op) {
 //===----------------------------------------------------------------------===//
 
 /// The rule of the boundary `op`: a dimension of the whole value runs over the parts of the manual
-/// axes, and over the elements of a part, which is what other axes split. `parts` is the kind of
-/// the former.
+/// axes, and over the elements of a part, which other axes split. The factor of the parts is
+/// combined where the value enters the region, else parallel.
 static nn::ShardingRule getBoundaryRule(Operation *op, ShardingAttr sharding, bool enters) {
   nn::ShardingRule rule;
   MeshAttr mesh = getMesh(op);
@@ -361,8 +361,8 @@ Value mlir::fsdp::enterManual(OpBuilder &builder, Location loc, Value value, Sha
   return EnterManualOp::create(builder, loc, local, entered, sharding, over);
 }
 
-// Each rank has a term of the cotangent of what is split or a sum; what is replicated has one that
-// is equal on all ranks.
+// Each rank has a term of the cotangent of a value that is split or a sum; the cotangent of a
+// replicated value is equal on all ranks.
 nn::Cotangents EnterManualOp::buildCotangents(OpBuilder &builder, ArrayRef<Value> d,
                                               ArrayRef<bool> needed) {
   return transpose(d, needed, [&](Value cotangent) {

@@ -1,4 +1,4 @@
-//===- ManualTypes.cpp - what the values of a region are to its ranks -----===//
+//===- ManualTypes.cpp - the states of values in manual regions -----------===//
 
 #include "dialect/fsdp/Manual.h"
 
@@ -190,7 +190,7 @@ private:
   void vary(Operation *op);
 
   ManualOp region;
-  ManualTypes types; ///< of what is made as well
+  ManualTypes types; ///< also of the values in `made`
   SmallVector<StringAttr> over;
   OpBuilder builder;
   DenseMap<std::pair<Value, Attribute>, Value> made;
@@ -347,7 +347,7 @@ ManualAxes::ManualAxes(StepOp step) {
     else if (isManualCollective(op))
       llvm::append_range(own, getManualCollectiveAxes(op));
     else if (auto exit = dyn_cast<ExitManualOp>(op)) {
-      llvm::append_range(all, getAxisNames(exit.getOver())); // also of what no rank's value enters
+      llvm::append_range(all, getAxisNames(exit.getOver())); // also if no value enters the region
       llvm::erase_if(own,
                      [&](StringAttr axis) { return llvm::is_contained(exit.getOver(), axis); });
     }
@@ -376,7 +376,7 @@ ArrayRef<StringAttr> ManualAxes::lookup(Value value) const {
 LogicalResult ManualAxes::verify(StepOp step) const {
   WalkResult result = step.walk([&](Operation *op) {
     auto requireManual = [&](ArrayRef<StringAttr> over) {
-      // What is computed from constants is the same in any terms.
+      // Values computed from constants are the same in any terms.
       if (constants.contains(op->getOperand(0)))
         return true;
       for (StringAttr axis : over)

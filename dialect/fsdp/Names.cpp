@@ -141,7 +141,7 @@ SmallVector<std::string> mlir::fsdp::getLogged(Operation *op) {
   return names;
 }
 
-/// "", or the kind of `op` in messages about what it logs.
+/// The kind of `op` in messages about the values that it logs; "" if it logs none.
 static StringRef kindOfLogged(Operation *op) {
   return isa<MetricOp>(op)  ? "metric"
          : isa<PrintOp>(op) ? "print"
@@ -149,7 +149,7 @@ static StringRef kindOfLogged(Operation *op) {
                             : "";
 }
 
-/// `firstOf`: who logs a name, of the ops before.
+/// `firstOf`: the ops before `op`, by the names that they log.
 static LogicalResult verifyLogged(Operation *op, llvm::StringMap<Operation *> &firstOf) {
   if (failed(verifyNames(op)))
     return failure();

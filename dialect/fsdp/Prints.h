@@ -1,4 +1,4 @@
-//===- Prints.h - what a model reports of its values ------------*- C++ -*-===//
+//===- Prints.h - prints and checks of a model's values ---------*- C++ -*-===//
 
 #ifndef DIALECT_FSDP_PRINTS_H
 #define DIALECT_FSDP_PRINTS_H

@@ -1,4 +1,4 @@
-//===- RandomOps.cpp - what is drawn anew in every step -------------------===//
+//===- RandomOps.cpp - ops that draw numbers anew in every step -----------===//
 
 #include "dialect/fsdp/FSDPDialect.h"
 #include "llvm/ADT/SmallPtrSet.h"

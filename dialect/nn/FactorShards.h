@@ -31,7 +31,7 @@ public:
   virtual Value masked(Value value, int64_t dim, double fill) = 0;
   /// False if one rank has all instances, followed by padding.
   virtual bool isShared() const = 0;
-  /// How many ranks share the factor, and the names of what they are numbered by.
+  /// The number of ranks that share the factor, and the names of the axes that number them.
   virtual int64_t getRanks() const = 0;
   virtual ArrayAttr getAxes() const = 0;
   /// The parts of all ranks, of which dimension `dim` is the factor, one behind the other.

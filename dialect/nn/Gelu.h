@@ -1,7 +1,7 @@
 //===- Gelu.h - GELU in its form with tanh ----------------------*- C++ -*-===//
 //
-// Recognized by what a chain of ops computes, not by how it is written: models spell GELU out, and
-// differentiation spells out its gradient.
+// Recognized by the function that a chain of ops computes, not by the ops: models spell GELU out,
+// and differentiation spells out its gradient.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@ bool isGeluGradient(Value value, Value d, Value x);
 struct Gelu {
   Value x, cotangent; ///< cotangent null: the function
 };
-/// What GELU `value` is; none if it is anything else.
+/// The GELU, or gradient of one, that `value` is; none if it is neither.
 std::optional<Gelu> findGelu(Value value);
 
 } // namespace mlir::nn

@@ -8,9 +8,9 @@
 
 namespace mlir::nn {
 
-/// What the libraries of products that GPUs have (cuBLASLt) compute behind a product in the same
+/// The functions that a GPU's library of products (cuBLASLt) computes behind a product in the same
 /// kernel: sum = product + bias + residual, GELU(sum) in its form with tanh, or
-/// product * GELU'(argument). All have the type of the product.
+/// product * GELU'(argument). All tensors have the type of the product.
 struct LibraryEpilogue {
   enum Function { none, gelu, geluGradient };
 

@@ -9,7 +9,7 @@
 using namespace mlir;
 using namespace mlir::nn;
 
-/// `value`, or what it was before it was widened.
+/// `value`, or the operand of the op that widens it.
 static Value behindExtension(Value value) {
   auto extension = value.getDefiningOp<arith::ExtFOp>();
   return extension ? extension.getIn() : value;

@@ -11,8 +11,8 @@
 namespace mlir::nn {
 
 /// A sum of products of values with constant coefficients: chains of additions, subtractions and
-/// multiplications that compute the same have the same one, in whatever order they do. Casts
-/// between floats count as nothing, as kernels do not round what stays inside.
+/// multiplications that compute the same value have the same one, in any order. Casts between
+/// floats are ignored, as kernels do not round intermediate values.
 class Polynomial {
 public:
   /// Values, with repetition, in one order; none for a constant.

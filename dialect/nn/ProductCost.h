@@ -27,7 +27,8 @@ struct Epilogue {
   /// The rows of an operand of the product are added up (OperandSum.h): a pass of their own, unless
   /// a library has it with the product. Bytes are those of that operand and of the sum.
   bool isOperandSum = false;
-  /// Likewise of what libraries of products do not compute with the product (LibraryEpilogue.h).
+  /// Bytes, likewise, of the loops that libraries of products do not compute with the product
+  /// (LibraryEpilogue.h).
   int64_t remainingBytes = 0;
 };
 

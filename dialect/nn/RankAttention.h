@@ -1,8 +1,8 @@
 //===- RankAttention.h - attention of a rank to keys of others --*- C++ -*-===//
 //
-// Each rank has as many positions, consecutive ones, the last of which may be padding, or two
-// chunks in zigzag order, with their queries, keys and values. Here are the parts of which
-// SplitAttention builds what ranks do together.
+// Each rank has the same number of positions, consecutive ones, the last of which may be padding,
+// or two chunks in zigzag order, with their queries, keys and values. From the parts in this file
+// SplitAttention builds the attention of all ranks together.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,12 +21,13 @@ struct AttentionTensors {
   Value q, k, v;
 };
 
-/// What a query has of some of the keys, in the type of sums.
+/// The attention of queries to some of the keys, in the type of sums.
 struct AttentionState {
   Value out, logSumExp;
 };
 
-/// Queries of a rank and what a gradient has of them: `out`, `log_sum_exp` and `d_out`.
+/// Queries of a rank and the other operands of a gradient for them: `out`, `log_sum_exp` and
+/// `d_out`.
 struct QueryRows {
   Value q;
   SmallVector<Value, 3> others;
@@ -143,8 +144,8 @@ public:
         op.getDocumentsAttr(), KeyExchangeAttr(), atAttr(places), overAttr(places));
   }
 
-  /// What the queries have of the keys of both: the description of nn.attention has the formulas. A
-  /// query sees a key of its own rank, so that no maximum is -infinity.
+  /// The attention of the queries to the keys of both: the description of nn.attention has the
+  /// formulas. A query sees a key of its own rank, so that no maximum is -infinity.
   AttentionState merge(const AttentionState &a, const AttentionState &b) const {
     Value top = arith::MaximumFOp::create(builder, loc, a.logSumExp, b.logSumExp);
     auto weigh = [&](const AttentionState &state) -> Value {

@@ -1,8 +1,8 @@
 //===- RowMath.h - arithmetic on rows that ranks share ----------*- C++ -*-===//
 //
-// What `buildSplit` of ops that work along a dimension consists of: each rank computes a maximum or
-// a sum of its part of a row, these are combined over ranks, and the rest is elementwise. Numbers
-// of a row have the type of sums. Padding that may not be 0 is masked before reductions and in
+// The steps of `buildSplit` for ops that work along a dimension: each rank computes a maximum or a
+// sum of its part of a row, these are combined over ranks, and the rest is elementwise. Numbers of
+// a row have the type of sums. Padding that may not be 0 is masked before reductions and in
 // results.
 //
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- Rows.h - what ops on the rows of a tensor share ----------*- C++ -*-===//
+//===- Rows.h - common code of ops on rows ----------------------*- C++ -*-===//
 //
 // A row is the last dimension of a tensor.
 //

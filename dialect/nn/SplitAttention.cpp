@@ -1,7 +1,7 @@
 //===- SplitAttention.cpp - attention of ranks with parts of a sequence ---===//
 //
-// What `exchange` of nn.attention says is built here: of attention to keys that are at other places
-// than the queries, of arithmetic, and of what ranks exchange.
+// The attention that `exchange` of nn.attention specifies, built from attention to keys that are at
+// other places than the queries, from arithmetic, and from exchanges between ranks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -112,7 +112,7 @@ static AttentionTensors attendGradZigzag(RankAttention<AttentionGradOp> &rank, K
 }
 
 //===----------------------------------------------------------------------===//
-// What ops become
+// Splitting of the ops
 //===----------------------------------------------------------------------===//
 
 int64_t AttentionOp::getSplitRanks() { return static_cast<int64_t>(getZigzag().value_or(0)); }

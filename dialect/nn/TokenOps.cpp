@@ -1,4 +1,4 @@
-//===- TokenOps.cpp - what follows from the tokens of a text --------------===//
+//===- TokenOps.cpp - ops on the tokens of a text -------------------------===//
 
 #include "dialect/nn/NNDialect.h"
 

@@ -185,8 +185,8 @@ Tensor Network::tensorRing() const {
 }
 
 // The layers between the first and the last, which are of one size and stacked, are divided into
-// stages. In each round every stage works on another microbatch and sends what it has computed to
-// the next.
+// stages. In each round every stage works on another microbatch and sends its activations to
+// the next stage.
 Tensor Network::pipeline() const {
   const int64_t stages = model.axisSize("stages"), count = microbatches;
   Tensor first = relu(einsum("bi,io->bo", x, layers.front().weight) + layers.front().bias);

@@ -27,7 +27,7 @@ struct Norm {
   Tensor operator()(Located x) const { return layerNorm(x, weight, bias); }
 };
 
-/// Attention between all patches, then two dense layers; each is added to what it reads.
+/// Attention between all patches, then two dense layers; each is added to its input.
 struct Block {
   Norm norm1, norm2;
   Parameter qkv, out;
@@ -68,7 +68,7 @@ int main(int argc, char **argv) {
     Tensor image = model.input("x", {batch, side * side});
     Tensor label = model.input("label", {batch}, ElementType::i32);
 
-    // A unit is what is gathered together: the embedding, each block, the head.
+    // Units, whose parameters are gathered together: the embedding, each block, the head.
     Scope stem = model.unit("embed");
     Dense embed(stem, patch * patch, width);
     Parameter position = stem.parameter("position", {patches, width}, normal(0.02));
