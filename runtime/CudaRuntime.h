@@ -1,4 +1,4 @@
-//===- Runtime.h - what a generated CUDA program includes -------------------===//
+//===- CudaRuntime.h - includes of generated CUDA programs ----------------===//
 //
 // Compiled with -DFSDP_RECORD it does not need CUDA's headers: the record of an action is the same
 // on all targets.

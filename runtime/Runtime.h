@@ -1,4 +1,4 @@
-//===- Runtime.h - what a generated program includes -----------------------===//
+//===- Runtime.h - includes of generated programs -------------------------===//
 #ifndef FSDP_RUNTIME_RUNTIME_H
 #define FSDP_RUNTIME_RUNTIME_H
 

@@ -88,7 +88,7 @@ bool sums(const Communicator::Request &request) {
   return request.kind == CollectiveKind::ReduceScatter || request.kind == CollectiveKind::AllReduce;
 }
 
-/// What a collective moves. A rank that sums gets the pieces of all ranks, one after another.
+/// The transfers of a collective. A rank that sums gets the pieces of all ranks, one after another.
 TransferRuns movesOf(const Communicator::Request &request, int ranks, const int *sources) {
   if (!sums(request))
     return TransferRuns(request, ranks, sources);
@@ -110,7 +110,7 @@ struct MessageCommunicator::Posted {
 
   std::size_t element() const { return sizeOf(member.request); }
   char *target() const { return static_cast<char *>(member.target); }
-  /// Where what is moved arrives.
+  /// Where the moved elements arrive.
   char *arrived() const { return sums(member.request) ? scratch : target(); }
   std::size_t bytesOfPieces() const {
     return sums(member.request) ? moves.targetCount() * element() : 0;

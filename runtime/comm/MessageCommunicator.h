@@ -57,7 +57,7 @@ private:
   /// Sends this rank's request to every peer and checks that all requests are equal.
   void open(const Request &request);
   struct Posted;
-  /// Bytes of scratch memory of a collective; its messages; what is done after their arrival.
+  /// Bytes of scratch memory of a collective; its messages; unpacking and sums after their arrival.
   std::size_t scratchFor(const Posted &posted) const;
   void post(const Posted &posted);
   /// `padded`: the piece of a sum has room for its padding, which is cleared.

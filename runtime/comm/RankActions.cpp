@@ -31,7 +31,7 @@ struct RankState {
   const RankAction *first = nullptr;
   const RankAction *last = nullptr; ///< the latest that has ended
   const RankAction *mark = nullptr; ///< the phase of the host
-  bool hasDevice = false;           ///< which works on what the host has enqueued
+  bool hasDevice = false;           ///< which performs the work that the host has enqueued
 
   RankState(const SharedSegment &segment, int rank) : all(actionsOf(segment, rank)) {
     for (std::size_t i = 0; i < all.size(); ++i) {

@@ -48,9 +48,9 @@ std::string describeState(const SharedSegment &segment, int rank);
 /// wait may have begun some launches earlier, as receives are issued ahead.
 constexpr double busySeconds(double timeoutSeconds) { return timeoutSeconds / 2; }
 
-/// What a rank has been doing for at least `seconds`, without another rank that it waits for: a
-/// launch that is no collective, or nothing, such as a host that reads a file. Empty where it waits
-/// for others, or makes progress.
+/// The action that has kept a rank busy for at least `seconds`, while it waits for no other rank: a
+/// launch other than a collective, or none, for instance where its host reads a file. Empty where
+/// it waits for others, or makes progress.
 std::string describeBusy(const SharedSegment &segment, int rank, double seconds);
 
 /// "; rank 2 (pipeline2) waits for no other rank: launch ...": all such ranks but `excluded`,

@@ -2,7 +2,7 @@
 //
 // A kernel is cut into pieces by its shape alone, and each number of its result belongs to one
 // piece, which computes it in one order. Threads only take pieces: the bits of a result depend
-// neither on how many threads there are nor on which of them takes what.
+// neither on the number of threads nor on which of them takes which piece.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,9 +45,8 @@ public:
 
   using Piece = void (*)(const void *body, std::size_t piece, std::size_t slot);
   /// Performs the pieces [0, count), on the calling thread and on helpers; returns when all are
-  /// complete. Concurrent threads have different slots below slotsOfPieces(count). What a
-  /// piece throws is thrown here, of several the first piece's; later pieces may then be left
-  /// out.
+  /// complete. Concurrent threads have different slots below slotsOfPieces(count). Rethrows the
+  /// exception of a piece, of several that of the first piece; later pieces may then be left out.
   void perform(std::size_t count, Piece piece, const void *body);
 
 private:

@@ -55,8 +55,8 @@ void reportOnce(Failure &failure) {
     report(failure.error());
 }
 
-/// Prints what this rank has been doing when the job fails, if it waits for no other rank and some
-/// rank does not share its memory: the error of that rank cannot name this one.
+/// Prints the action that keeps this rank busy when the job fails, if it waits for no other rank
+/// and some rank does not share its memory: the error of that rank cannot name this one.
 static void noteBusy(const Job &job, const SharedSegment &segment, int record) {
   int sharing = 0;
   for (int rank = 0; rank < segment.layout().ranks; ++rank)

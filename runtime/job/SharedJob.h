@@ -30,7 +30,7 @@ int peerIndexOf(const JobOptions &options, int index);
 /// Prints a job's failure unless another rank has.
 void reportOnce(base::Failure &failure);
 
-/// Who supervises a rank.
+/// The supervision of a rank.
 struct Supervision {
   /// Prints the job's failure, and returns when it is printed. Empty: the parent prints it.
   std::function<void(base::Failure &)> report = reportOnce;

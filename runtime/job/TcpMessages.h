@@ -53,7 +53,7 @@ std::optional<std::string_view> openFrame(std::string_view frame, std::string_vi
 /// Waits for a complete frame. False: other data arrived, or no frame in time.
 bool receiveFrame(Socket &socket, FrameKind kind, std::size_t most, double seconds,
                   std::string &frame);
-/// The frame that rejects a process that has not proved the token. [Note: who proves first] The
+/// The frame that rejects a process that has not proved the token. [Note: order of proofs] The
 /// receiver of a proof can test guesses of the token against it, any number of times. So rank 0, to
 /// which anybody can connect, sends no byte that depends on the token before the other side has
 /// proved it over rank 0's nonce.

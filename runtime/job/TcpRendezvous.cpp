@@ -167,8 +167,8 @@ private:
     const auto payload = openFrame(connection.bytes, place_.token, connection.challenge);
     const auto request = payload ? JoinRequest::decode(*payload) : std::nullopt;
     if (!request) {
-      // Its message is not trusted, and the answer must not depend on the token ([Note: who proves
-      // first]).
+      // Its message is not trusted, and the answer must not depend on the token ([Note: order of
+      // proofs]).
       noteRejection(format("%s has a different FSDP_JOB_TOKEN",
                            peerOf(connection.socket).describe().c_str()));
       const std::string frame = rejection();

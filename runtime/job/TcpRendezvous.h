@@ -20,7 +20,7 @@
 
 namespace fsdp::rt {
 
-/// Where rank 0 listens, and who may connect.
+/// The address at which rank 0 listens, and the conditions for connecting to it.
 struct RendezvousPlace {
   std::string host;
   int port = 0;

@@ -260,8 +260,8 @@ private:
 };
 
 /// probabilities := exp(scores) / 2^logSumExp, scoreGradient := probabilities *
-/// (scoreGradient - along), 0 where the key is not seen. `along` holds each query's dOut . out, of
-/// what scoreGradient holds of dOut . v.
+/// (scoreGradient - along), 0 where the key is not seen. Before, scoreGradient holds dOut . v, and
+/// `along` each query's dOut . out, both of the same multiple of dOut.
 inline void scoreGradients(const QueryBlock &block, std::size_t first, std::size_t count,
                            const float *logSumExp, const float *along,
                            float *__restrict probabilities, float *__restrict scoreGradient) {

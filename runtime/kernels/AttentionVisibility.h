@@ -1,4 +1,4 @@
-//===- AttentionVisibility.h - what queries see of keys ---------*- C++ -*-===//
+//===- AttentionVisibility.h - keys that queries see ------------*- C++ -*-===//
 
 #ifndef FSDP_RUNTIME_KERNELS_ATTENTIONVISIBILITY_H
 #define FSDP_RUNTIME_KERNELS_ATTENTIONVISIBILITY_H
@@ -54,10 +54,10 @@ struct Visibility {
     return range;
   }
 
-  /// What is subtracted from a query's bias, `bias[key]`, before it is added to scores: the largest
-  /// of those keys that the query sees, a NaN passed over; 0 where that is -infinity. A softmax
-  /// stays what it is, and its scores, and the logarithm of its sum, have the size of products of
-  /// queries and keys: next to a large bias, a float would lose them.
+  /// The number that is subtracted from a query's bias, `bias[key]`, before it is added to scores:
+  /// the largest of those keys that the query sees, a NaN passed over; 0 where that is -infinity.
+  /// The softmax does not change, and its scores, and the logarithm of its sum, have the size of
+  /// products of queries and keys: next to a large bias, a float would lose them.
   float shiftOf(const float *bias, std::size_t query) const {
     using namespace lanes;
     using Ids = std::int32_t __attribute__((vector_size(sizeof(Vector))));

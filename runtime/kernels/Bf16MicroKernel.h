@@ -44,8 +44,8 @@ public:
   PairMultiplier(const PairMultiplier &) = delete;
   PairMultiplier &operator=(const PairMultiplier &) = delete;
 
-  /// Performs the product; `add` adds it to what c holds. The order in which an element of c is
-  /// summed depends on k alone; subnormal numbers count as zero.
+  /// Performs the product; `add` adds it to c. The order in which an element of c is summed depends
+  /// on k alone; subnormal numbers count as zero.
   void operator()(const Bf16MicroKernel &shape, const bf16 *a, const bf16 *b, float *c,
                   bool add) const {
     perform(shape, a, b, c, add);

@@ -21,8 +21,8 @@ struct F32MicroKernel {
   std::size_t cRow;
 };
 
-/// Performs the product; `add` adds it to what c holds. Each element of c is summed in the order
-/// of l, fused where the processor can.
+/// Performs the product; `add` adds it to c. Each element of c is summed in the order of l, fused
+/// where the processor can.
 void multiply(const F32MicroKernel &shape, const float *a, const float *b, float *c, bool add);
 
 } // namespace fsdp::rt

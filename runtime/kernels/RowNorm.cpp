@@ -68,8 +68,8 @@ void sumOverRows(NormRows shape, std::size_t number, const Row &row, float *cons
     results[i / shape.width][i % shape.width] = static_cast<float>(totals[i]);
 }
 
-/// What is added to the gradient of a row, and whether its numbers go, before they are rounded, to
-/// sums over rows.
+/// Whether a residual is added to the gradient of a row, and whether its numbers are, before they
+/// are rounded, added to sums over rows.
 enum class Addition { none, residual, sums };
 
 /// Writes the gradient of one row, gradient(j) of its element j.

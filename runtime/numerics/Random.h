@@ -54,7 +54,8 @@ public:
                   {std::uint32_t(key), std::uint32_t(key >> 32)});
   }
 
-  /// The words of kLanes groups from `group` on, word by word: what `words` gives, in vectors.
+  /// The words of kLanes groups from `group` on, word by word: to[w][i] is `words(group + i)[w]`,
+  /// computed in vectors.
   static constexpr std::size_t kLanes = 16;
   void words(std::uint64_t group, std::uint32_t (&to)[4][kLanes]) const {
     // Words lie in the lower halves of 64 bits, where products of 32 bits take them from: the
@@ -91,7 +92,8 @@ public:
     return values;
   }
 
-  /// Those of kLanes groups from `group` on, in order: what `normals` gives, in vectors.
+  /// Those of kLanes groups from `group` on, in order: the values of `normals`, computed in
+  /// vectors.
   void normals(std::uint64_t group, float (&to)[4 * kLanes]) const {
     std::uint32_t block[4][kLanes];
     float values[4][kLanes];

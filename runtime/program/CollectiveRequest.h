@@ -1,4 +1,4 @@
-//===- CollectiveRequest.h - what a rank asks of a collective -----*- C++ -*-===//
+//===- CollectiveRequest.h - requests for collectives -----------*- C++ -*-===//
 
 #ifndef FSDP_RUNTIME_PROGRAM_COLLECTIVEREQUEST_H
 #define FSDP_RUNTIME_PROGRAM_COLLECTIVEREQUEST_H
@@ -18,11 +18,11 @@ namespace fsdp::rt {
 
 /// A value whose split moves from one dimension to another. Each rank holds `concatLocal` of
 /// `concatTotal` indices of one dimension and all `splitTotal` of the other; it gets all of the one
-/// and `splitLocal` of the other. Which elements a rank's part has, and what is padding, is as in
-/// ShardLayout for both. In memory, what is held is
+/// and `splitLocal` of the other. The elements and the padding of a rank's part are as in
+/// ShardLayout for both. In memory, the source is
 ///   outer x splitTotal x middle x concatLocal x inner   where `splitFirst`, else
 ///   outer x concatLocal x middle x splitTotal x inner
-/// and what is got has splitLocal and concatTotal in the same places.
+/// and the target has splitLocal and concatTotal in the same places.
 struct AllToAllLayout {
   std::size_t outer = 1, middle = 1, inner = 1;
   std::size_t splitLocal = 0, splitTotal = 0, concatLocal = 0, concatTotal = 0;
@@ -129,8 +129,8 @@ struct CollectiveRequest {
   void check(int ranks, const char *name) const;
   bool isTransfer() const { return kind == Kind::Send || kind == Kind::Receive; }
 
-  /// Of a send or a receive: what the peer, which is group rank `root`, says where this rank is
-  /// `rank`.
+  /// Of a send or a receive: the request of the peer, which is group rank `root`, where this rank
+  /// is `rank`.
   CollectiveRequest counterpart(int rank) const;
   bool operator==(const CollectiveRequest &other) const;
   /// "all_gather f32 1x617x1 of 1234", "send of f32 x1234 to 1 (message 7)"

@@ -1,4 +1,4 @@
-//===- KernelArguments.h - what kernels are told -------------------*- C++ -*-===//
+//===- KernelArguments.h - arguments of kernels -----------------*- C++ -*-===//
 //
 // Plain data: shapes, strides and constants of a launch, the same for the CPU's kernels, CUDA's and
 // the recording of either. Sizes are in elements.
@@ -74,8 +74,8 @@ struct HeadStrides {
 };
 
 /// Queries have batch, heads, positions and width; keys and values groups for heads. Consecutive
-/// heads / groups heads share a group's keys and values. Gradients lie like what they are gradients
-/// of; logSumExp is (batch, heads, queries), row-major.
+/// heads / groups heads share a group's keys and values. The gradient of a tensor has the tensor's
+/// layout; logSumExp is (batch, heads, queries), row-major.
 struct AttentionShape {
   std::uint32_t batch;
   std::uint32_t heads;

@@ -13,8 +13,8 @@
 
 namespace limits {
 
-/// Bytes of the step state's buffer (StepState.h): the state, and behind it what updates note when
-/// they are skipped, one entry for those of the step's own and one for deferred ones.
+/// Bytes of the step state's buffer (StepState.h): the state, and behind it the entries of skipped
+/// updates, one for those of the step's own and one for deferred ones.
 constexpr std::size_t kStepStateBytes = 104;
 constexpr std::size_t kBadGradientsBytes = 8;
 constexpr std::size_t kBadGradientBytes = 4;

@@ -46,12 +46,12 @@ struct RankPosition {
   }
 };
 
-/// What ranks issue first on a communicator.
+/// The kind of the first operation that ranks issue on a communicator.
 enum class FirstUse { None, Gather, Other };
 
 /// A communicator of a program: its ranks are those that differ only on `axes`. With an offset it
-/// has the sends of a rank, or what the rank receives: its ranks are the sender, then the receiver,
-/// or the rank alone if it has no peer.
+/// has the sends or the receives of a rank: its ranks are the sender, then the receiver, or the
+/// rank alone if it has no peer.
 struct CommunicatorSpec {
   const char *name;
   AxisList axes;

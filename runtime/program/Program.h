@@ -67,13 +67,13 @@ struct BufferLife {
   int first, last;
 };
 
-/// An all-gather, and the first launch that uses what it leaves.
+/// An all-gather, and the first launch that uses its result.
 struct GatherUse {
   int gather, use;
 };
 
-/// What a trace shows of a segment's plan: constant tables that nothing reads unless a run is
-/// traced. Launches are numbered in issue order from 0.
+/// The tables of a segment's plan for traces: constant, and read only where a run is traced.
+/// Launches are numbered in issue order from 0.
 struct SegmentTrace {
   Table<std::uint8_t> streams = {}; ///< of each launch
   Table<BufferLife> lives = {};
@@ -84,8 +84,8 @@ struct SegmentTrace {
 struct Segment {
   const char *name;
   void (*run)(Context &);
-  /// The streams are idle before what follows is enqueued. Otherwise its launches may still be
-  /// running then, and later ones wait for events where they must.
+  /// The streams are idle before later work is enqueued. Otherwise launches of this segment may
+  /// still be running then, and later ones wait for events where they must.
   bool joined = true;
   SegmentTrace trace = {}; ///< read where a run is traced only
 };
@@ -122,10 +122,11 @@ struct ConfigEntry {
   /// "rope_theta|rope_parameters.rope_theta".
   const char *names;
   const char *value; ///< JSON: the value that this program uses
-  /// JSON: what a file means that has none of the names, or null there; "": it must have one.
+  /// JSON: the value implied by a file that has none of the names, or null there; "": it must have
+  /// one.
   const char *implied = "";
   const char *same = "[]"; ///< JSON: values that mean the same as `value`
-  /// Of the program that described the model: what sets the value; "": nothing does.
+  /// Of the program that described the model: the option that sets the value; "": none does.
   const char *option = "";
 };
 
@@ -135,8 +136,8 @@ struct ModelConfig {
   Table<ConfigEntry> entries = {};
 };
 
-/// Parameters that are trained beside a weight: what is computed is weight + scale * up * down, in
-/// the shapes of files: down (rank, in), up (out, rank), weight (out, in).
+/// Parameters that are trained beside a weight: the program computes with weight + scale * up *
+/// down, in the shapes of files: down (rank, in), up (out, rank), weight (out, in).
 struct Adapter {
   const char *weight, *down, *up; ///< names
   double scale = 1;
@@ -158,10 +159,10 @@ inline void generateText(const TextRun &) {}
 void generateText(const TextRun &run);
 #endif
 
-/// What a program that was compiled with --generate has beside training: plans for tokens of one
-/// sample, the same on every rank, at given positions. Their inputs follow those of data sets in
-/// the array of `Program::inputs`: token ids, and after them positions. Both plans keep what their
-/// tokens leave for later ones.
+/// The plans that a program compiled with --generate has beside those of training: they take tokens
+/// of one sample, the same on every rank, at given positions. Their inputs follow those of data
+/// sets in the array of `Program::inputs`: token ids, and after them positions. Both plans keep the
+/// state of their tokens that later ones read.
 struct Generation {
   ExecutionPlan prefill = {}; ///< of several tokens, without scores; none where nothing is kept
   ExecutionPlan decode = {};  ///< of one token
@@ -172,7 +173,7 @@ struct Generation {
   std::int64_t prefillTokens = 0; ///< of a prefill; the context is a multiple
   int decodeInput = 0;
   std::int64_t context = 0; ///< number of positions
-  /// So that programs without this do not link what it needs.
+  /// So that programs without this do not link the code that it needs.
   void (*generate)(const TextRun &) = nullptr;
 };
 
@@ -231,7 +232,7 @@ struct Program {
   /// "v1:9d2f0c1e8a7b6543": of the model as it was described; "": not known.
   const char *modelDigest = "";
   ModelConfig config = {};
-  const char *compilation = ""; ///< a JSON object: by what and how it was compiled; "": not known
+  const char *compilation = ""; ///< a JSON object: the compiler and its options; "": not known
   /// Of a training step on one rank: the products of forward, times three, without recomputation.
   /// 0: not known.
   double modelFlops = 0;

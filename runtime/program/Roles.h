@@ -6,7 +6,7 @@
 // roles have the same row in their tables, without a place in the arena. So each rank knows all
 // tensors of the model, and which ranks hold them, from the tables of its program. Whatever reads
 // or writes storages (initial values, checkpoints, exports) asks `replicaAt`, and nothing else
-// decides which rank holds what.
+// decides which ranks hold a tensor.
 //
 //===----------------------------------------------------------------------===//
 

@@ -20,9 +20,9 @@ struct Run {
   std::size_t count;
 };
 
-/// What coordinate `coordinate` along the storage's axes holds of it, in shard
-/// order: elements of the parts that a rank computes with. Elements of the shard outside of every
-/// run are padding.
+/// The elements of the storage that coordinate `coordinate` along its axes holds, in shard order:
+/// elements of the parts that a rank computes with. Elements of the shard outside of every run are
+/// padding.
 std::vector<Run> partRuns(const Storage &storage, int coordinate);
 
 /// The elements of the whole parameters that the rank there holds, in shard order.

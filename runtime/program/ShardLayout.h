@@ -10,9 +10,10 @@ namespace fsdp::rt {
 
 /// How a dimension is split: each rank holds `outer x local x inner` elements, the whole is
 /// `outer x total x inner`, and rank r's part starts at index r*local of the middle dimension.
-/// local*ranks >= total: what lies past `total` is padding. It is part of the operation's meaning:
-/// it never reaches the whole buffer, and reduce_scatter writes zeros there. Ranks at the end may
-/// hold nothing but padding. A piece's buffer always has room for all outer*local*inner elements.
+/// local*ranks >= total: indices from `total` on are padding. It is part of the operation's
+/// meaning: it never reaches the whole buffer, and reduce_scatter writes zeros there. Ranks at the
+/// end may hold nothing but padding. A piece's buffer always has room for all outer*local*inner
+/// elements.
 struct ShardLayout {
   std::size_t outer = 1, local = 0, inner = 1, total = 0;
 

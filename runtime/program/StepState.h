@@ -1,4 +1,4 @@
-//===- StepState.h - what changes from step to step -------------*- C++ -*-===//
+//===- StepState.h - state that changes from step to step -------*- C++ -*-===//
 //
 // The state of training that is not a tensor of the model. It is in the
 // arena and is advanced by a launch, not by the host: nothing that changes
@@ -75,7 +75,7 @@ struct StepState {
   float normLimit = std::numeric_limits<float>::infinity();
 };
 
-/// What updates note when they are skipped, for the message that ends the job: on this rank, the
+/// The entries that skipped updates write for the message that ends the job: on this rank, the
 /// first parameter (in table order) with a gradient that is not finite in the last bad step; -1:
 /// none. Deferred updates run on a stream of their own and have an entry of their own: no update
 /// waits for one of another stream to write it.
@@ -115,7 +115,7 @@ constexpr ArenaSpan<std::int32_t> deferredBadGradient(ArenaSpan<StepState> state
   return {state.end() + sizeof(BadGradients::ofStep), state.count};
 }
 
-/// A number as a sum over samples and the weight of what it runs over.
+/// A number as a sum over samples and the total weight of its terms.
 struct WeightedSum {
   double sum = 0, weight = 0;
 

@@ -145,7 +145,7 @@ enum class Layout {
 /// Parameters that are stored, gathered and updated together: a unit. An extent
 /// of d elements is cut over the n ranks of the axes in pieces of p >= d / n
 /// elements, as the shard's size says; coordinate r holds [r p, (r + 1) p), and
-/// what lies past d is padding, which stays zero.
+/// elements from d on are padding, which stays zero.
 struct Storage {
   const char *name; ///< the unit's name
   Layout layout;
@@ -191,8 +191,9 @@ struct UpdateSetting {
   }
 };
 
-/// Which part of a shard a kernel works on: the storage's table (a constant of
-/// the program) and this rank's coordinate, which say what each element belongs to.
+/// The part of a shard that a kernel works on: the storage's table (a constant
+/// of the program) and this rank's coordinate, which give the member of each
+/// element.
 struct ShardOf {
   const Storage *storage;
   int coordinate;

@@ -10,8 +10,8 @@
 namespace fsdp::rt {
 
 /// The high-water mark of the arenas of all ranks, in bytes. Ranks of one program use as much;
-/// where they run different programs, they tell one another once after the first run of each walk,
-/// which uses what later runs use.
+/// where they run different programs, they exchange their marks once after the first run of each
+/// walk, which uses as much as later runs.
 class ArenaPeak {
 public:
   /// To be called by all ranks after a run of `plan`.

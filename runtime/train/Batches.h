@@ -25,9 +25,9 @@ public:
   void load(int index, void *target, std::size_t bytes) override;
   /// Continues with the sample at this position of the order.
   void goTo(std::int64_t position);
-  /// The sum, modulo 2^53, of digestOfSample over what this rank has loaded of the batch that
-  /// begins at `position`: one of this batch or of the next one is being loaded. It is 0 on
-  /// replicas of another rank, so that the sum over all ranks counts every sample once.
+  /// The sum, modulo 2^53, of digestOfSample over the samples that this rank has loaded of the
+  /// batch that begins at `position`: one of this batch or of the next one is being loaded. It is 0
+  /// on replicas of another rank, so that the sum over all ranks counts every sample once.
   std::uint64_t digestOf(std::int64_t position) const;
 
 private:

@@ -39,7 +39,7 @@ struct SavedStep {
 };
 
 /// The folders of a run's checkpoints. Every error names the file, the reason of the system, and
-/// what is unchanged.
+/// the checkpoints that are unchanged.
 class CheckpointRoot {
 public:
   /// `extras`: files that are written unchanged beside the tensors.

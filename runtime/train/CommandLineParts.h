@@ -1,4 +1,4 @@
-//===- CommandLineParts.h - what several command lines have -----*- C++ -*-===//
+//===- CommandLineParts.h - shared parts of command lines -------*- C++ -*-===//
 
 #ifndef FSDP_RUNTIME_TRAIN_COMMANDLINEPARTS_H
 #define FSDP_RUNTIME_TRAIN_COMMANDLINEPARTS_H

@@ -1,4 +1,4 @@
-//===- Options.h - what a generated program was asked for -------*- C++ -*-===//
+//===- Options.h - options of a generated program ---------------*- C++ -*-===//
 
 #ifndef FSDP_RUNTIME_TRAIN_OPTIONS_H
 #define FSDP_RUNTIME_TRAIN_OPTIONS_H

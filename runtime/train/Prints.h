@@ -1,4 +1,4 @@
-//===- Prints.h - what a model prints and checks ----------------*- C++ -*-===//
+//===- Prints.h - prints and checks of a model ------------------*- C++ -*-===//
 
 #ifndef FSDP_RUNTIME_TRAIN_PRINTS_H
 #define FSDP_RUNTIME_TRAIN_PRINTS_H

@@ -121,7 +121,7 @@ RunIdentity identityOfTraining(const Program &program, const Options &options, s
     identity.add("--top-k", number(options.generation->topK));
   }
   const double rate = options.learningRate.value_or(program.defaultLearningRate);
-  identity.add("--lr", shortest(static_cast<float>(rate))); // what training uses
+  identity.add("--lr", shortest(static_cast<float>(rate))); // rounded as in training
   const auto given = [&](const auto &value) {
     return value ? Value(number(*value)) : std::nullopt;
   };

@@ -68,8 +68,8 @@ RunOutputs openOutputs(const Program &program, const Options &options, const Run
                        std::vector<base::NamedFile> &files);
 
 /// Opens `log` if the run has --log: a new one, or that of the previous run or of the attempt
-/// before a restart; reports what happened to an existing file, and writes the lines before that of
-/// the first step. Errors: those of LogFile.
+/// before a restart; prints the new name of an existing file, or the number of steps that it drops,
+/// and writes the lines before that of the first step. Errors: those of LogFile.
 void openRunLog(std::optional<LogFile> &log, const RunHeader &header, const RunOutputs &outputs,
                 RunStart &runStart);
 

@@ -1,7 +1,7 @@
 //===- TextGeneration.h - generates text token by token ---------*- C++ -*-===//
 //
-// The run of `./PROGRAM generate`, of programs that were compiled with --generate: only these
-// refer to `generateText` (runtime/program/Program.h), and link what it needs.
+// The run of `./PROGRAM generate`, of programs that were compiled with --generate: only these refer
+// to `generateText` (runtime/program/Program.h), and link the code that it needs.
 //
 //===----------------------------------------------------------------------===//
 

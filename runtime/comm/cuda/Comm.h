@@ -125,8 +125,8 @@ constexpr std::size_t bytesOf(ncclDataType_t type) {
 /// padding.
 ncclResult_t perform(Comm comm, const CollectiveRequest &request, const int *sources,
                      const void *source, void *target, cudaStream_t stream);
-/// Enqueues the `count` collectives of a group as one operation; what is packed is packed before
-/// it.
+/// Enqueues the `count` collectives of a group as one operation, after packing the data of those
+/// that need it.
 ncclResult_t performGroup(Comm comm, const GroupedCollective *members, std::size_t count,
                           cudaStream_t stream);
 /// ncclSend and ncclRecv of `count` elements, to and from the rank `peer.offset` further in the

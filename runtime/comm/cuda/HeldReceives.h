@@ -15,14 +15,15 @@ namespace fsdp::rt {
 ///
 /// [Note: held receives] Programs issue a receive ahead of the work that needs its message. CUDA
 /// cannot enqueue a wait for an event that another host is still to record, so that the host of a
-/// receiver in Loopback has to wait for that of the sender: at the receive, it would keep back what
-/// the sender itself waits for. So the receive is held, and with it the events that its stream
+/// receiver in Loopback has to wait for that of the sender: at the receive, it would delay work for
+/// which the sender itself waits. So the receive is held, and with it the events that its stream
 /// records after it. The host enqueues them, and may wait then, where another stream waits for one
 /// of these events, the same stream does anything but wait and receive, or the host waits for the
-/// device. What was enqueued before does not depend on a receive that is held, so a wait of its
-/// stream is enqueued at once. With NCCL a receive is an operation of its stream and needs none of
-/// this, except in the first run of a plan: scratch memory grows then, for which the host waits for
-/// the device, and with it for receives whose senders may wait for what this host enqueues later.
+/// device. Work that was enqueued before does not depend on a receive that is held, so a wait of
+/// its stream is enqueued at once. With NCCL a receive is an operation of its stream and needs none
+/// of this, except in the first run of a plan: scratch memory grows then, for which the host waits
+/// for the device, and with it for receives whose senders may wait for work that this host enqueues
+/// later.
 class HeldReceives {
 public:
   /// `action`: the current one of the rank, for errors; that of a receive while it is enqueued.
@@ -37,7 +38,7 @@ public:
   void hold(cudaStream_t stream, std::function<void()> enqueue);
   /// Records `event` on `stream` by `enqueue`, after the receives that are held.
   void record(cudaStream_t stream, cudaEvent_t event, std::function<void()> enqueue);
-  /// Before another stream waits for `event`: enqueues what is held up to its record.
+  /// Before another stream waits for `event`: enqueues the entries that are held, up to its record.
   void releaseUntil(cudaEvent_t event);
   /// Enqueues all that is held on `stream`, or on all streams.
   void release(cudaStream_t stream);

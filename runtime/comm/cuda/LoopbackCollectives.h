@@ -63,7 +63,7 @@ private:
   /// The messages from one rank to another.
   struct Channel {
     base::WaitCounter posted;              ///< sends that have been enqueued
-    std::mutex mutex;                      ///< of what follows
+    std::mutex mutex;                      ///< of `sent`, `taken` and `messages`
     std::deque<SentMessage *> sent, taken; ///< in order; whose memory the sender may use again
     /// The sender's, which stay where they are. They last as long as the last rank: a receiver may
     /// copy one when its sender has ended.

@@ -38,14 +38,14 @@ namespace fsdp::rt {
 /// stream (commDestroySync). So where a gather may have used copy engines nothing is aborted: the
 /// device continues to wait, and the process ends (runtime/job/Watchdog.h).
 ///
-/// [Note: transfers have communicators of two ranks] NCCL performs what one communicator has in
-/// order, so each sender has one with its receiver for each communicator of sends of the program.
-/// They are split off the world in two or three rounds (transferRounds): in each, a rank is the
-/// sender or the receiver of one transfer at most, and has no color otherwise. All are set up
-/// when the first is used, which is at the same place of the program on every rank: later, a call
-/// that allocates memory might wait for a device that waits for another rank. They are connected at
-/// once, as NCCL connects two ranks in the first message, in which the hosts wait for each other.
-/// Their buffers need no common offset, so that nothing is registered.
+/// [Note: transfers have communicators of two ranks] NCCL performs the operations of one
+/// communicator in order, so each sender has one with its receiver for each communicator of sends
+/// of the program. They are split off the world in two or three rounds (transferRounds): in each, a
+/// rank is the sender or the receiver of one transfer at most, and has no color otherwise. All are
+/// set up when the first is used, which is at the same place of the program on every rank: later, a
+/// call that allocates memory might wait for a device that waits for another rank. They are
+/// connected at once, as NCCL connects two ranks in the first message, in which the hosts wait for
+/// each other. Their buffers need no common offset, so that nothing is registered.
 ///
 /// [Note: kernels of several roles] NCCL_LAUNCH_ORDER_IMPLICIT lets a kernel start after the one
 /// that the host has enqueued before it, on whatever stream, has started (enqueue.cc). Ranks of one

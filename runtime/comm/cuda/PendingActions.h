@@ -37,7 +37,7 @@ public:
   /// Likewise of a call that was captured into a graph: it has ended, and nothing is enqueued.
   void captured();
   /// Collective `number` has been enqueued by a graph, whose launch has recorded `done` after it.
-  /// The next launch records it again: what is finished then must have been removed before.
+  /// The next launch records it again: finished collectives must have been removed before.
   void launched(const char *action, std::int64_t number, const CollectiveRequest &transfer,
                 EventRef done, const base::Failure &failure);
   /// Removes finished actions. Returns the oldest unfinished one, and the seconds for which it has

@@ -1,4 +1,4 @@
-//===- ActionObserver.h - observers of what a context issues ----*- C++ -*-===//
+//===- ActionObserver.h - observers of a context's actions ------*- C++ -*-===//
 #ifndef FSDP_RUNTIME_EXECUTION_CUDA_ACTIONOBSERVER_H
 #define FSDP_RUNTIME_EXECUTION_CUDA_ACTIONOBSERVER_H
 

@@ -14,10 +14,10 @@ using namespace base;
 
 namespace {
 
-/// What rank 0 has found.
+/// The decision that rank 0 broadcasts.
 struct Decision {
   std::uint64_t version = 0;
-  std::int32_t status = kExitDone; ///< else `message` says what is wrong
+  std::int32_t status = kExitDone; ///< else `message` describes the error
   char message[1020] = {};
 };
 

@@ -153,8 +153,8 @@ Blas &Context::blas() {
 // Attention by cuDNN
 //===----------------------------------------------------------------------===//
 
-/// Looks through all segments for attention, so that what cuDNN does not compute is found, and the
-/// scratch memory allocated, before anything is enqueued.
+/// Looks through all segments for attention, to find shapes that cuDNN does not compute, and to
+/// allocate the scratch memory, before anything is enqueued.
 void Context::prepareCudnn(int device) {
   if (chooseCudnn(world()) == 0)
     return;

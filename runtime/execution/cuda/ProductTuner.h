@@ -12,7 +12,7 @@
 namespace fsdp::rt {
 
 /// Chooses the algorithm of each product once, at its first use, the same on every rank: rank 0
-/// takes what the checkpoint, or else the cache, has for it, or else measures, and all ranks get
+/// takes the choice of the checkpoint, or else of the cache, or else measures, and all ranks get
 /// its choice. All ranks ask for the same products in the same order.
 class ProductTuner final : public ProductChooser {
 public:
@@ -43,7 +43,7 @@ public:
   void adopt(const ProductChoices &stored);
   const ProductChoices &choices() const { return choices_; }
 
-  /// The file of the cache with what was chosen for a product on a machine.
+  /// The file of the cache with the choice for a product on a machine.
   static std::string cacheName(const std::string &machine, const std::string &product);
 
 private:

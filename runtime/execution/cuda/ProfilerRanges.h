@@ -9,10 +9,10 @@
 
 namespace fsdp::rt {
 
-/// Ranges of NVTX, in which a profiler shows what the host enqueues: one for each run of a plan
-/// ("step 12"), in it one for each segment, and in that one for each action, with its name in a
-/// trace. The header of NVTX calls the library of the profiler, if there is one. Of a segment that
-/// is launched as a graph there are actions when it is captured only.
+/// Ranges of NVTX, in which a profiler shows the work that the host enqueues: one for each run of a
+/// plan ("step 12"), in it one for each segment, and in that one for each action, with its name in
+/// a trace. The header of NVTX calls the library of the profiler, if there is one. Of a segment
+/// that is launched as a graph there are actions when it is captured only.
 class ProfilerRanges final : public ActionObserver {
 public:
   /// Null unless a profiler may be there: with FSDP_NVTX=1, or where NVTX_INJECTION64_PATH names

@@ -10,7 +10,7 @@
 
 namespace fsdp::rt {
 
-/// What a segment does while it is captured (SegmentGraphs.h).
+/// The events, inputs and outputs that the capture of a segment records (SegmentGraphs.h).
 struct SegmentCapture {
   /// A copy of the next batch of an input.
   struct StagedInput {

@@ -70,14 +70,14 @@ cudaStream_t SegmentGraphs::first() const { return c_.streams_[0]; }
 // Capture
 //===----------------------------------------------------------------------===//
 
-/// Later work of every stream starts after what the first one has so far.
+/// Later work of every stream starts after the work enqueued on the first one so far.
 void SegmentGraphs::fork() {
   FSDP_CHECK(c_, cudaEventRecord(c_.ends_[0], first()));
   for (std::size_t stream = 1; stream < c_.streams_.size(); ++stream)
     FSDP_CHECK(c_, cudaStreamWaitEvent(c_.streams_[stream], c_.ends_[0], 0));
 }
 
-/// Later work of the first stream starts after what every other one has so far.
+/// Later work of the first stream starts after the work enqueued on every other one so far.
 void SegmentGraphs::join() {
   for (std::size_t stream = 1; stream < c_.streams_.size(); ++stream) {
     FSDP_CHECK(c_, cudaEventRecord(c_.ends_[stream], c_.streams_[stream]));

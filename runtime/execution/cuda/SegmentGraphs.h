@@ -21,7 +21,7 @@ class Context;
 
 /// Enqueues the segments of a rank as CUDA graphs: each is captured once and launched every time.
 ///
-/// [Note: what a graph fixes] A graph repeats the calls of its capture: kernels with the same
+/// [Note: constants of a graph] A graph repeats the calls of its capture: kernels with the same
 /// arguments, copies between the same addresses. Of a step, all that changes from one to the next
 /// is in the arena (step number, learning rate, powers of Adam's constants, scale of the loss,
 /// counters of random numbers, number of samples, limits), which kernels read, except for one
@@ -29,7 +29,7 @@ class Context;
 /// and microbatches follow one another. These copies get their source before each launch. Scratch
 /// memory that grows moves: a segment whose graph was captured before is captured again.
 ///
-/// [Note: what is not captured] The first run of a plan is enqueued stream by stream: scratch
+/// [Note: runs without capture] The first run of a plan is enqueued stream by stream: scratch
 /// memory grows, cuBLASLt prepares its products, communicators are created and inputs get their
 /// pinned memory, none of which a capture permits. So is every run that is traced, as events of a
 /// graph measure no time. Waits of the host are between segments.

@@ -43,18 +43,18 @@ __device__ inline float rowSum(float x) {
   return x + __shfl_xor_sync(0xffffffffu, x, 2);
 }
 
-/// What scores are multiplied with so that powers of two are taken of them instead of e: positive,
-/// so that the largest score has the largest power, and never 0, as a masked key has the score
-/// -infinity.
+/// The factor by which scores are multiplied so that powers of two are taken of them instead of e:
+/// positive, so that the largest score has the largest power, and never 0, as a masked key has the
+/// score -infinity.
 __device__ inline float scaleOfPowers(float scale) {
   const float magnitude = fabsf(scale * kLog2E);
   return magnitude < 1e-30f ? 1e-30f : magnitude;
 }
 
 /// Turns scores of two rows into powers of two of `scale` times their distance from the row's
-/// largest so far, `tops`, and adds them to `sums`. What earlier blocks gave is to be multiplied
-/// by `corrections`. `Biased`: a largest so far may be a masked key's score, of any size, and is
-/// subtracted before the product with `scale` is rounded.
+/// largest so far, `tops`, and adds them to `sums`. Products accumulated over earlier blocks are to
+/// be multiplied by `corrections`. `Biased`: a largest so far may be a masked key's score, of any
+/// size, and is subtracted before the product with `scale` is rounded.
 template <bool Biased, int N>
 __device__ void weigh(float (&scores)[N][4], float scale, float (&tops)[2], float (&sums)[2],
                       float (&corrections)[2]) {

@@ -1,6 +1,7 @@
 //===- AttentionBias.cu - shifts and gradient of the bias of attention ----===//
 //
-// Shifts: a warp reads what a query sees of a row of the bias, once for all kernels of a call.
+// Shifts: a warp reads the numbers of a row of the bias for the keys that a query sees, once for
+// all kernels of a call.
 //
 // The gradient: a block owns the scores of some queries and keys of one head of the bias, and walks
 // over the batch, and over the heads where the bias is one for all: each sum has one order.

@@ -25,12 +25,12 @@ inline bool takes(const AttentionShape &s) {
          s.heads % s.groups == 0;
 }
 
-/// Blocks of a kernel without what follows.
+/// Blocks of a kernel without options and bias.
 struct WithoutOptions {
   static constexpr bool kOptions = false, kBias = false;
 };
-/// The same blocks of a kernel that takes what a shape rarely has, too: a window, a cap of scores
-/// and documents. Apart, so that other attention does not pay for it.
+/// The same blocks of a kernel that takes options that few shapes have, too: a window, a cap of
+/// scores and documents. Separate, so that other attention does not pay for them.
 template <class Blocks> struct WithOptions : Blocks {
   static constexpr bool kOptions = true;
 };
@@ -151,12 +151,13 @@ struct Documents {
 };
 
 /// How many heads have shifts of their own, among all heads, or, without documents, among those of
-/// the bias: what a query sees is the same in every batch.
+/// the bias: a query then sees the same keys in every batch.
 __host__ __device__ inline std::size_t shiftedHeads(const AttentionShape &s, bool documents) {
   return documents ? std::size_t(s.batch) * s.heads : s.bias == 0 ? 1 : s.heads;
 }
-/// Leaves in `shifts`, (shiftedHeads, queries), what is subtracted from the bias of each query: the
-/// largest of the keys that it sees, a NaN passed over; 0 where that is -infinity. See Kernels.def.
+/// Writes to `shifts`, (shiftedHeads, queries), the number that is subtracted from the bias of each
+/// query: the largest of the keys that it sees, a NaN passed over; 0 where that is -infinity. See
+/// Kernels.def.
 cudaError_t launchShifts(const AttentionShape &s, const float *bias, const std::int32_t *documents,
                          float *shifts, cudaStream_t stream);
 

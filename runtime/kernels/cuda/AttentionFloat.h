@@ -15,7 +15,7 @@
 namespace fsdp::rt::device::floats {
 
 constexpr int kThreads = 256;
-/// Rows of a block, of queries or keys: R in what follows.
+/// Rows of a block, of queries or keys: R below.
 constexpr int kRows = 64, kFewRows = 32;
 template <int R> constexpr int kScoreStride = R + 4;
 

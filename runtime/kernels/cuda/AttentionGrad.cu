@@ -1,10 +1,10 @@
 //===- AttentionGrad.cu - attention of bf16 by blocks, gradients ----------===//
 //
-// Two kernels, each owning what it writes, so that no sum depends on the order of blocks: one has
-// queries and walks over keys (dQ), the other has keys and walks over queries and over the heads of
-// the group (dK and dV). Probabilities are computed again in both: seven products of blocks instead
-// of five in a kernel with atomics on dQ, the cost of reproducible bits. A third, before them,
-// leaves each query's dOut . out in the workspace.
+// Two kernels, whose blocks own the gradients that they write, so that no sum depends on the order
+// of blocks: in one they have queries and walk over keys (dQ), in the other they have keys and walk
+// over queries and over the heads of the group (dK and dV). Probabilities are computed again in
+// both: seven products of blocks instead of five in a kernel with atomics on dQ, the cost of
+// reproducible bits. A third kernel, before them, writes each query's dOut . out to the workspace.
 //
 // Floor: 10 b h q k w flops (five products), half of it where causal, at 990 Tflop/s. On an H200 by
 // wgmma, causal: batch 32, 12 heads of 64, 1024 positions 0.61 ms, floor 0.13 ms; 32 heads of 128
@@ -116,7 +116,8 @@ __global__ void __launch_bounds__(B::kThreads, B::kAtOnce)
   const int seenByFirst = keysSeen(s, together),
             seenByLast = keysSeen(s, together + Products::kRowsTogether - 1);
 
-  // Where all of them see what the window leaves, and where the first does.
+  // The first key in the window of the last query, where all windows have begun, and in that of the
+  // first.
   const int unseenByLast = B::kOptions ? firstSeen(s, together + Products::kRowsTogether - 1) : 0,
             unseenByFirst = B::kOptions ? firstSeen(s, together) : 0;
   const bool capped = B::kOptions && s.softcap != 0;
@@ -135,7 +136,8 @@ __global__ void __launch_bounds__(B::kThreads, B::kAtOnce)
     }
   float acc[1][D / 8][4] = {};
   for (int block = firstBlock; block < blocks; ++block) {
-    // What arrives is seen by all, and nobody reads any more what is overwritten next.
+    // After the barrier all threads see the copied tiles, and none reads the tiles overwritten
+    // next.
     waitForCopies<0>();
     Products::publish();
     __syncthreads();
@@ -285,7 +287,8 @@ __global__ void __launch_bounds__(B::kThreads, B::kAtOnce)
   float dK[1][D / 8][4] = {}, dV[1][D / 8][4] = {};
   for (int block = 0; block < blocks;
        ++block, from = from + kQueries < endQuery ? from + kQueries : firstQuery) {
-    // What arrives is seen by all, and nobody reads any more what is overwritten next.
+    // After the barrier all threads see the copied tiles, and none reads the tiles overwritten
+    // next.
     waitForCopies<0>();
     Products::publish();
     __syncthreads();

@@ -137,7 +137,7 @@ struct ByWarps {
       }
   }
 
-  /// Before the barrier after which other threads multiply what this thread copied.
+  /// Before the barrier after which other threads multiply the elements that this thread copied.
   __device__ static void publish() {}
   /// `values`, which are not results of running products, are computed before later code.
   template <class Values> __device__ static void settle(Values &) {}

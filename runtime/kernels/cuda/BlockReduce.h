@@ -30,8 +30,8 @@ template <class Op, class T> __device__ T warpReduce(T value) {
 }
 
 /// Reduces each of N numbers over the warp; lane i gets the result of number i % N. N is a power of
-/// two. Where a lane has half of what is left to add, it gives away the other half, so that all
-/// takes about N steps.
+/// two. In each step a lane keeps half of its numbers, and gives the other half to a lane that
+/// reduces them with its own, so that all takes about N steps.
 template <class Op, int N, class T> __device__ T warpReduceEach(T (&values)[N]) {
   static_assert(N > 0 && (N & (N - 1)) == 0 && N <= int(kWarp), "lanes have no halves of them");
 #pragma unroll

@@ -2,10 +2,10 @@
 //
 // A block takes a row. Floors (s: bytes of an element, n: logits): s n forward, which reads the
 // logits once and keeps a running maximum and sum; 2 s n for the gradient, which writes them once,
-// and for both at once. That kernel reads a row twice: it keeps what it reads in shared memory, and
-// what a block has no shared memory for it reads again where the second-level cache may have it.
-// Rows of an odd number of classes start at any address: elements before the first full 16 bytes
-// are read one by one.
+// and for both at once. That kernel needs a row twice: it keeps packs of the row in shared memory,
+// as many as fit, and reads the others again where the second-level cache may have them. Rows of an
+// odd number of classes start at any address: elements before the first full 16 bytes are read one
+// by one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -170,8 +170,8 @@ __global__ void __launch_bounds__(512)
       });
 }
 
-/// What a loss with its gradient reads and writes. Results of rows: the loss and the logarithm of a
-/// whole row, the largest, the sum and the picked logit of a part.
+/// Operands and results of a loss with its gradient. Results of rows: the loss and the logarithm of
+/// a whole row, the largest, the sum and the picked logit of a part.
 template <class T, class Label> struct LossAndGradient {
   LogitRows shape;
   const T *logits;
@@ -238,7 +238,8 @@ __global__ void __launch_bounds__(512, 2)
       });
 }
 
-/// Shared memory of lossAndGradientRows besides packs, and what the system takes of a block.
+/// Shared memory of a block that lossAndGradientRows uses besides packs, and that the system
+/// reserves.
 constexpr std::size_t kLossShared = 1024;
 
 template <bool kPart, class T, class Label>

@@ -170,7 +170,7 @@ private:
   std::vector<Descriptor> operations_;
 };
 
-/// What both graphs have.
+/// The builder, layouts and causal mask of both graphs.
 class Attention {
 public:
   Attention(const Library &library, const AttentionShape &s)

@@ -45,7 +45,7 @@ enum class Operand : std::int64_t {
   QuerySums, ///< f32, the gradients of queries; in the scratch memory
   Scale,     ///< of the scores, a number
   One,       ///< 1
-  Hidden,    ///< what a query gets for a key that it does not see: the least number
+  Hidden,    ///< the score of a key that a query does not see: the least number
 };
 
 /// "", or why cuDNN does not compute this attention: a property of the shape that it lacks.
@@ -68,7 +68,7 @@ public:
                 bool isGradient);
 
   struct Graph {
-    std::deque<Descriptor> parts; ///< what it was made of
+    std::deque<Descriptor> parts; ///< the descriptors that it was made of
     Descriptor whole;
   };
 

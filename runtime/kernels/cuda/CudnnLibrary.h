@@ -21,7 +21,7 @@ public:
   static constexpr std::size_t kOldest = 91900;
 
   /// Error (no device): the file is not found, lacks a function, or is older than kOldest; the
-  /// message says what to install.
+  /// message gives the version to install.
   static const Library &open();
 
   /// As cudnnGetVersion: 92800 is 9.28.0.
@@ -72,7 +72,7 @@ public:
   }
   void set(Attribute attribute, const std::vector<Descriptor> &values);
   void finalize();
-  /// As finalize(), but returns what the library says.
+  /// As finalize(), but returns the library's status.
   Status tryFinalize();
   /// As the library's: writes at most `room` elements, returns how many there are.
   std::int64_t get(Attribute attribute, Type type, std::int64_t room, void *values) const;

@@ -54,7 +54,7 @@ struct DropoutRuns {
     std::size_t begin, end;
     std::uint64_t index;
   };
-  /// What draw number `group` of run `run` makes; may be empty.
+  /// The elements of run `run` whose numbers are from its draw number `group`; may be empty.
   __host__ __device__ Piece piece(std::size_t run, std::size_t group, std::uint64_t of = 0) const {
     const std::uint64_t from = start(run, of), skip = from % 4;
     const std::size_t begin = group == 0 ? 0 : group * 4 - skip, end = group * 4 + 4 - skip;

@@ -1,7 +1,7 @@
 //===- Element.h - numbers in memory and in registers ------------*- C++ -*-===//
 //
-// Memory holds float or bf16, arithmetic is in float. `Packed` is what one memory access moves: 16
-// bytes where addresses allow it, else one element.
+// Memory holds float or bf16, arithmetic is in float. `Packed` holds the elements of one memory
+// access: 16 bytes where addresses allow it, else one element.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- FusedKernel.h - what generated kernels are made of --------*- C++ -*-===//
+//===- FusedKernel.h - parts of generated kernels ---------------*- C++ -*-===//
 
 #ifndef FSDP_RUNTIME_KERNELS_CUDA_FUSEDKERNEL_H
 #define FSDP_RUNTIME_KERNELS_CUDA_FUSEDKERNEL_H

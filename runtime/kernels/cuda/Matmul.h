@@ -17,9 +17,10 @@ namespace fsdp::rt {
 
 class ProductChooser;
 
-/// What cuBLASLt computes behind a product: v = a b + bias + residual, of which `sum` gets v and c
-/// the function (GELU with tanh), or c gets a b times the derivative of GELU at `argument`. All are
-/// of the type of c; residual, sum and argument lie like c. Null: none.
+/// Operands of the epilogue that cuBLASLt computes with a product: v = a b + bias + residual, of
+/// which `sum` gets v and c the function (GELU with tanh), or c gets a b times the derivative of
+/// GELU at `argument`. All are of the type of c; residual, sum and argument have the layout of c.
+/// Null: none.
 struct EpilogueOperands {
   const void *bias = nullptr, *residual = nullptr;
   ProductFunction function = ProductFunction::none;
@@ -38,8 +39,8 @@ struct EpilogueOperands {
 };
 
 /// One rank's cuBLASLt: its handle and the prepared products. Used by the rank's host thread alone.
-/// What is prepared for a product depends on its sizes, strides, types and addresses' alignment,
-/// which are the same on every rank; so are then the algorithms.
+/// The preparation of a product depends on its sizes, strides, types and addresses' alignment,
+/// which are the same on every rank; so the algorithms are, too.
 class Blas {
 public:
   /// No algorithm may request more workspace than this, in bytes.

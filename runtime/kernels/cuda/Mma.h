@@ -1,4 +1,4 @@
-//===- Mma.h - tensor cores, and what feeds them -----------------*- C++ -*-===//
+//===- Mma.h - tensor cores and their operands ------------------*- C++ -*-===//
 //
 // Instructions of a whole warp (PTX ISA, "Warp level matrix multiply-accumulate instructions"),
 // with a second meaning for the emulator of the tests: loops over the documented layouts. In them

@@ -5,14 +5,14 @@
 
 namespace fsdp::rt {
 
-/// What is computed of sum = product + bias + residual, or for `geluGradient` of the product: the
-/// GELU, or the product times the derivative of GELU at `argument`.
+/// The function that is computed of sum = product + bias + residual, or for `geluGradient` of the
+/// product: the GELU, or the product times the derivative of GELU at `argument`.
 enum class ProductFunction { none, gelu, geluGradient };
 
 /// The loops behind a product. cuBLASLt computes them with the product where it has an algorithm
-/// for both, and `rest`, if any, what remains from the result; otherwise `loops` computes all.
-/// These are emitted functions of the same operands, which enqueue kernels. Operands besides the
-/// product are numbered; -1: none. With `gelu` and two results the first is the sum.
+/// for both, and `rest`, if any, computes the remaining ones from the result; otherwise `loops`
+/// computes all. These are emitted functions of the same operands, which enqueue kernels. Operands
+/// besides the product are numbered; -1: none. With `gelu` and two results the first is the sum.
 template <class Loops, class Rest = Loops> struct ProductEpilogue {
   int bias, residual;
   ProductFunction function;

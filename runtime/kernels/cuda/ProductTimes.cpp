@@ -13,7 +13,7 @@ constexpr std::size_t kMeasurements = 5;
 /// them: short products would else be measured with the time of a launch.
 constexpr int kCalls = 4;
 
-/// What measurements use, freed with the object.
+/// The stream, events and buffers of measurements, freed with the object.
 struct Resources {
   cudaStream_t stream = nullptr;
   cudaEvent_t begin = nullptr, end = nullptr;
@@ -67,7 +67,7 @@ std::vector<float> timesOf(const TimedProduct &p,
       cublasLtMatmulDescSetAttribute(p.desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &own.sum,
                                      sizeof(own.sum)) != CUBLAS_STATUS_SUCCESS)
     return {};
-  // Numbers, as what is not one may take another time.
+  // Zeros, as operations on NaNs may take another time.
   for (void *memory : {own.result, own.auxiliary})
     if (memory && cudaMemsetAsync(memory, 0, p.resultBytes, own.stream) != cudaSuccess)
       return {};

@@ -23,8 +23,8 @@ using namespace device;
 
 /// Threads that a gradient may have for a row it holds in registers.
 constexpr unsigned kGradThreads = 512;
-/// What a gradient adds up over rows: the terms of scale, those of bias, and its own numbers before
-/// they are rounded.
+/// The number of sums over rows that a gradient computes: the terms of scale, those of bias, and
+/// its own numbers before they are rounded.
 constexpr int sumsOf(bool layer, bool adds) { return 1 + layer + adds; }
 
 /// Threads on each multiprocessor, so that some load while others compute: 64 registers are left to
@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(1024)
       part = fmaf(v[i] - m, v[i] - m, part);
     squares += part;
   });
-  // The squares are about the rounded mean; what that adds is taken away.
+  // The squares are about the rounded mean; the square of its rounding error is subtracted.
   const double variance = blockReduce<Plus>(squares, scratch) / double(width) -
                           (center - double(m)) * (center - double(m));
   const float s = static_cast<float>(1 / sqrt(variance + shape.epsilon));
@@ -177,8 +177,9 @@ __global__ void __launch_bounds__(kGradThreads,
           if constexpr (kLayer)
             sums[kRows + q] += sum;
         }
-    // Lane i has sum i % kSums of its warp, then that of the row. Two places take turns: who writes
-    // to one again has met all that read it at the barrier of the other.
+    // Lane i has sum i % kSums of its warp, then that of the row. Two places alternate: a warp
+    // writes to one again after the barrier of the other, which its readers reach after they have
+    // read.
     double total = warpReduceEach<Plus>(sums);
     if (warps > 1) {
       if (lane < kSums)

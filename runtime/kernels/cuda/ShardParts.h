@@ -21,7 +21,7 @@ struct ShardParts {
   int count;              ///< of members
   std::uint32_t decay;    ///< bit m: weight decay applies to member m
   float rateScale;        ///< factor of the learning rate of all of them
-  std::size_t ends[kMax]; ///< in elements of the shard; the last is the end of what fill covers
+  std::size_t ends[kMax]; ///< in elements of the shard; the last is the end of the range of fill()
 
   /// Takes the members from element `begin` of the shard on; returns the element up to which they
   /// reach, which is past `begin`. The padding after the last member is included in it.

@@ -7,7 +7,7 @@
 //   fenceSharedWrites();    // each thread that wrote the tiles, before the barrier
 //   __syncthreads();
 //   holdRegisters(d);       // and (a): all that writes them comes before
-//   beginProducts();        // what follows accesses registers that were written
+//   beginProducts();        // later products access registers that were written
 //   multiplyAdd64<N>(...);  // any number
 //   commitProducts();
 //   waitForProducts<0>();   // for all groups but the last 0
@@ -65,14 +65,13 @@ struct SharedOperand {
   }
 };
 
-/// 16 columns of rows [row, ...): what is summed over lies along the rows. `row` is a multiple
-/// of 8.
+/// 16 columns of rows [row, ...): products are summed along the rows. `row` is a multiple of 8.
 template <int D, int kRows>
 __device__ SharedOperand alongRows(const SharedTile<D, kRows> &tile, int row, int step) {
   return SharedOperand::at(tile.at(0, 0), 16)
       .behind(step / 4 * (kRows * 128) + row * 128 + step % 4 * 32);
 }
-/// 16 rows from `row` on, of all columns: what is summed over are the rows.
+/// 16 rows from `row` on, of all columns: products are summed over the rows.
 template <int D, int kRows>
 __device__ SharedOperand acrossRows(const SharedTile<D, kRows> &tile, int row) {
   return SharedOperand::at(tile.at(0, 0), kRows * 128).behind(row * 128);
@@ -80,15 +79,15 @@ __device__ SharedOperand acrossRows(const SharedTile<D, kRows> &tile, int row) {
 
 #if defined(FSDP_CUDA_EMULATOR)
 
-/// d (64 x N) = a * b, or += where `adds`. A lane has of d, of its warp's 16 rows, what it has in
-/// mma.sync of each 8 columns; a is in registers, as an operand a of mma.sync.
+/// d (64 x N) = a * b, or += where `adds`. Of its warp's 16 rows of d, a lane has the elements that
+/// it has in mma.sync of each 8 columns; a is in registers, as an operand a of mma.sync.
 template <int N, bool kAcross>
 void multiplyAdd64(float (&d)[N / 8][4], const std::uint32_t (&a)[4], const SharedOperand &b,
                    bool adds) {
   ::emulator::multiplyInBackground(__FILE__, __LINE__, &d[0][0], N, adds, a, nullptr,
                                    {b.start, b.columnBlocks, kAcross});
 }
-/// The same with rows of `a` in shared memory, which lie along what is summed over.
+/// The same with rows of `a` in shared memory, along which products are summed.
 template <int N, bool kAcross>
 void multiplyAdd64(float (&d)[N / 8][4], const SharedOperand &a, const SharedOperand &b,
                    bool adds) {
@@ -116,8 +115,8 @@ template <class T, int N> void holdRegisters(T (&)[N][4]) {}
   ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, "   \
   "%50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
 
-/// d (64 x N) = a * b, or += where `adds`. A lane has of d, of its warp's 16 rows, what it has in
-/// mma.sync of each 8 columns; a is in registers, as an operand a of mma.sync.
+/// d (64 x N) = a * b, or += where `adds`. Of its warp's 16 rows of d, a lane has the elements that
+/// it has in mma.sync of each 8 columns; a is in registers, as an operand a of mma.sync.
 template <int N, bool kAcross>
 __device__ void multiplyAdd64(float (&d)[N / 8][4], const std::uint32_t (&a)[4],
                               const SharedOperand &b, bool adds) {
@@ -139,7 +138,7 @@ __device__ void multiplyAdd64(float (&d)[N / 8][4], const std::uint32_t (&a)[4],
                    "n"(int(kAcross)));
 #endif
 }
-/// The same with rows of `a` in shared memory, which lie along what is summed over.
+/// The same with rows of `a` in shared memory, along which products are summed.
 template <int N, bool kAcross>
 __device__ void multiplyAdd64(float (&d)[N / 8][4], const SharedOperand &a, const SharedOperand &b,
                               bool adds) {
@@ -160,7 +159,8 @@ __device__ void multiplyAdd64(float (&d)[N / 8][4], const SharedOperand &a, cons
 #endif
 }
 
-/// What this thread wrote into shared memory is seen by the products of all who meet it after.
+/// This thread's writes to shared memory are seen by the products of all threads that meet it at a
+/// later barrier.
 __device__ inline void fenceSharedWrites() {
 #if FSDP_HAS_WGMMA
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
