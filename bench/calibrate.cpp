@@ -246,7 +246,7 @@ int runRank(int index, int ranks, SharedSegment &segment) {
               world->allGather(source, target, layout);
             else if (kind == 1)
               world->perform(Communicator::Kind::ReduceScatter, layout, layout.wholeCount(),
-                            DType::F32, source, target);
+                             DType::F32, source, target);
             else
               world->allReduce(source, target, count);
           },
