@@ -1,7 +1,7 @@
 //===- FileSystem.h - the system calls that write files ---------*- C++ -*-===//
 //
 // Files that must survive a crash are written through this interface, so that a test can replace
-// the system: it records the calls and computes what a power failure may leave after each
+// the system: it records the calls and computes the files that a power failure may leave after each
 // (test/unit/base/PowerLossFileSystem.h), or makes each of them fail in turn.
 //
 //===----------------------------------------------------------------------===//

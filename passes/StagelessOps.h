@@ -1,4 +1,4 @@
-//===- StagelessOps.h - what every stage computes for itself ----*- C++ -*-===//
+//===- StagelessOps.h - ops that each stage computes for itself -*- C++ -*-===//
 
 #ifndef PASSES_STAGELESSOPS_H
 #define PASSES_STAGELESSOPS_H

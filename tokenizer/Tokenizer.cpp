@@ -153,7 +153,7 @@ struct Tokenizer::Parts {
       ids.insert(ids.end(), special.behind.begin(), special.behind.end());
   }
 
-  /// The bytes of an id, for those who decode one after the other.
+  /// The bytes of an id, for callers that decode one after the other.
   std::string decode(TokenId id, bool skipSpecial, Decoder::State &state) const {
     if (id >= tokens.size() || !tokens[id].text.data() || (skipSpecial && tokens[id].special))
       return "";

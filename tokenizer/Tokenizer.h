@@ -82,8 +82,8 @@ private:
 /// Decodes ids as they come, for a text that is shown while it is generated. Only whole characters
 /// are returned; invalid bytes become U+FFFD. Together they are the text of all ids. A decoder may
 /// treat the first token of a text in its own way (llama-2 drops its blank): for ids that continue
-/// a prompt, add those of the prompt first and drop what they return. The tokenizer must live as
-/// long.
+/// a prompt, add those of the prompt first and drop the characters returned. The tokenizer must
+/// outlive the decoder.
 class StreamDecoder {
 public:
   StreamDecoder(const Tokenizer &tokenizer, bool skipSpecial);

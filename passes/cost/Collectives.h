@@ -14,8 +14,9 @@ namespace mlir::fsdp::cost {
 
 /// The positions of a group's ranks in the levels of a machine.
 struct GroupShape {
-  /// For each level of the links, the fewest ranks of the group in a block that has some: what the
-  /// block takes from others passes the links of these. The last is the number of ranks.
+  /// For each level of the links, the fewest ranks of the group in a block that contains some: all
+  /// bytes that the block takes from other blocks pass the links of these ranks. The last element
+  /// is the number of ranks.
   std::vector<int64_t> perLevel;
 
   int64_t ranks() const { return perLevel.empty() ? 1 : perLevel.back(); }

@@ -76,8 +76,8 @@ struct SimulationInput {
   std::vector<std::vector<int>> steps; ///< [role]: segments in the order in which a step runs them
   std::vector<std::vector<std::vector<double>>> seconds; ///< [role][segment][launch]
   Sharing sharing;
-  /// [communicator]: its groups have one rank. Collectives there are copies: they demand what
-  /// computation does, and count as such. Empty: none.
+  /// [communicator]: its groups have one rank. Collectives there are copies: they have the demand
+  /// of computation, and count as computation. Empty: none.
   std::vector<bool> isAlone = {};
 };
 

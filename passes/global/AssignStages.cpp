@@ -98,9 +98,10 @@ FailureOr<SmallVector<int64_t>> AssignStages::cut(ArrayRef<UnitRun> runs, int64_
 }
 
 /// The stages of the runs `found` of a step, of which another one has `runs` with the stages
-/// `stages`: those of a longest common subsequence. A run beyond that has the stage before it: an
-/// evaluation lacks units that only drop values out, and has what a checkpoint of the model joins
-/// as ops apart. Nothing where a unit of the other step is found in another order.
+/// `stages`: those of a longest common subsequence. A run beyond that has the stage of the run
+/// before it: an evaluation lacks units that only compute dropout, and contains the ops that a
+/// checkpoint of the model joins as separate ops. Nothing where a unit of the other step is found
+/// in another order.
 static std::optional<SmallVector<int64_t>>
 alignStages(ArrayRef<UnitRun> found, ArrayRef<UnitRun> runs, ArrayRef<int64_t> stages) {
   // length[i][j]: of the longest common subsequence of the runs from i and from j.
@@ -130,9 +131,9 @@ alignStages(ArrayRef<UnitRun> found, ArrayRef<UnitRun> runs, ArrayRef<int64_t> s
   return result;
 }
 
-/// What is computed from parameters alone, `ofParameters`, is computed by each stage that uses it:
-/// a broadcast is no larger there than the parameter, and each stage reduces its own gradient of
-/// it. `stages`: of all other ops of a stage.
+/// Values that are computed from parameters alone, `ofParameters`, are computed by each stage that
+/// uses them: a broadcast is no larger there than the parameter, and each stage reduces its own
+/// gradient of it. `stages`: the stages of all other ops that have one.
 static void separateParameters(StepOp step, DenseMap<Operation *, int64_t> stages,
                                const DenseSet<Value> &ofParameters) {
   Block &body = step.getBody().front();
@@ -174,9 +175,9 @@ static void separateParameters(StepOp step, DenseMap<Operation *, int64_t> stage
     separate(*read);
 }
 
-/// Sets the stage of each op of `step`: that of its run. What has no unit and is computed from
-/// inputs and constants alone has none, and is computed where it is needed, as is what is computed
-/// from parameters alone; the rest, such as a loss, follows its operands.
+/// Sets the stage of each op of `step`: that of its run. Ops without a unit that depend on inputs
+/// and constants alone have none, and are computed where they are needed, as are ops that depend on
+/// parameters alone; other ops, such as a loss, follow their operands.
 static void setStages(StepOp step, ArrayRef<UnitRun> runs, ArrayRef<int64_t> stagesOfRuns) {
   Block &body = step.getBody().front();
   DenseSet<Value> ofParameters = collectParameterValues(body);
@@ -241,9 +242,9 @@ static std::string listStages(const std::set<int64_t> &stages) {
   return text;
 }
 
-/// Parameters of a unit that are used by other ranks than its other ones are a unit of their own:
-/// what a rank stores, gathers and reduces together, it also computes with. Those that the same
-/// stages use share one.
+/// Parameters of a unit that are used by other ranks than its other parameters become a separate
+/// unit: a rank computes with all parameters that it stores, gathers and reduces together.
+/// Parameters that the same stages use share a unit.
 static void separateUnits(ModuleOp module, int64_t ranks) {
   SymbolTable symbols(module);
   llvm::StringSet<> taken;

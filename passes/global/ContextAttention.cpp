@@ -27,7 +27,7 @@ std::string mlir::fsdp::describeSharedHeads(const nn::AttentionLayout &sizes, in
                                            number + " heads in groups that divide " + number;
 }
 
-/// What to do where the ranks cannot share the heads.
+/// The advice for a mesh whose ranks cannot share the heads.
 std::string StepSplitter::findFittingSizes(const nn::AttentionLayout &sizes) const {
   const int64_t others = mesh.getSize(getHeadAxes()) / getParts(); // that split heads besides
   SmallVector<std::string> contexts, products;
@@ -98,7 +98,8 @@ std::string StepSplitter::findFault(nn::AttentionOp attention, AttentionKind kin
   return "";
 }
 
-/// By heads where these divide, else in a ring, which keeps least of other ranks, or what is left.
+/// By heads where the ranks divide these, else in a ring, which keeps the fewest keys and values of
+/// other ranks, or by a gather.
 FailureOr<AttentionKind> StepSplitter::choose(nn::AttentionOp attention) {
   if (wanted && *wanted != AttentionKind::allToAll)
     if (std::string fault = findFault(attention, *wanted); !fault.empty())

@@ -1,12 +1,13 @@
 //===- ContextParallel.cpp - sequences split over the axis context --------===//
 //
-// Only constraints: propagation splits what follows from them, and what an op takes otherwise is
-// resharded, by all-to-alls where positions are to be whole and heads split. Attention that is to
-// be split by positions is told so, and partitioning builds what its ranks do together.
+// Splits are only constraints: propagation derives the splits of other values from them, and
+// operands that an op takes with another split are resharded, by all-to-alls where positions must
+// be whole and heads split. Attention that is to be split by positions is marked, and partitioning
+// builds the communication of its ranks.
 //
-// In zigzag order positions are permuted behind inputs, by chunks. Only what depends on their order
-// takes it into account: attention, rotations, tables of positions, and what is computed from whole
-// inputs, whose results are permuted.
+// In zigzag order positions are permuted behind inputs, by chunks. Only ops that depend on their
+// order take it into account: attention, rotations, tables of positions, and ops on whole inputs,
+// whose results are permuted.
 //
 // Ranks load inputs with all positions, so the split of an input is a slice. Operands that are
 // computed from inputs alone and whose positions an op needs whole (the document ids of attention,
@@ -95,8 +96,8 @@ Value StepSplitter::split(Value value, int64_t dim, bool maySplitFurther) {
   return constrain(value, {{dim, axes}}, maySplitFurther);
 }
 
-/// By heads, each rank those of all positions; what makes its operands and uses its result, by
-/// positions.
+/// Splits attention by heads, each rank with all positions; the ops that compute its operands and
+/// use its result are split by positions.
 LogicalResult StepSplitter::splitByHeads(nn::AttentionOp attention) {
   const nn::AttentionLayout sizes = attention.getLayout();
   StringRef order = attention.getOrder();
@@ -376,7 +377,7 @@ void ContextParallel::runOnOperation() {
     if (failed(splitter.run()))
       return signalPassFailure();
     kinds.insert(splitter.getKinds().begin(), splitter.getKinds().end());
-    // An evaluation may have another order; what is reported is that of training.
+    // An evaluation may have another order; the reported order is that of training.
     if (step.getKind() == StepKind::train || !trains)
       isZigzag |= splitter.getOrder() == PositionOrder::zigzag;
   }

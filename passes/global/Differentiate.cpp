@@ -293,8 +293,8 @@ Operation *ReverseMode::beginAt(LossOp loss) {
   return one.getDefiningOp();
 }
 
-/// The sum over ranks of what leaves local terms is formed outside, where a gradient is reduced
-/// with those of its unit and into its shard.
+/// The sum over ranks of a value that leaves local terms is formed outside, where a gradient is
+/// reduced with those of its unit and into its shard.
 static void sumOutside(Operation *firstBackward) {
   for (Operation &op : llvm::make_early_inc_range(
            llvm::make_range(firstBackward->getIterator(), firstBackward->getBlock()->end()))) {

@@ -1,4 +1,4 @@
-//===- LossWeight.cpp - what sums of losses and metrics are divided by ----===//
+//===- LossWeight.cpp - divisors of sums of losses and metrics ------------===//
 
 #include "passes/global/LossWeight.h"
 

@@ -1,4 +1,4 @@
-//===- LossWeight.h - what sums of losses and metrics are divided by -------*- C++ -*-===//
+//===- LossWeight.h - divisors of sums of losses and metrics ----*- C++ -*-===//
 
 #ifndef PASSES_GLOBAL_LOSSWEIGHT_H
 #define PASSES_GLOBAL_LOSSWEIGHT_H

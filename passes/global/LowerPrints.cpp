@@ -1,4 +1,4 @@
-//===- LowerPrints.cpp - what is logged of values, as metrics -------------===//
+//===- LowerPrints.cpp - statistics of logged values, as metrics ----------===//
 //
 // Statistics are reductions like those of any loss: over ranks and microbatches, with padding left
 // out, they follow from the rules of `nn.reduce`. A minimum is the negated maximum of the negated

@@ -11,8 +11,8 @@ namespace mlir::fsdp {
 /// The digest of the forward pass of `module`, a model before any pass, as "v1:9d2f0c1e8a7b6543"
 /// (dialect/fsdp/ModelDigest.h); empty without a step that trains and has a loss.
 /// [Note: model digest] Two models have the same digest if the same parameters give the same loss
-/// on the same samples. It covers exactly what the loss depends on: ops with their
-/// attributes, constants, the shapes of parameters and the kinds of inputs. It does not cover
+/// on the same samples. It covers exactly the parts of the model that the loss depends on: ops with
+/// their attributes, constants, the shapes of parameters and the kinds of inputs. It does not cover
 /// - names and locations. Parameters and inputs are distinguished by the rank of their names, since
 ///   checkpoints and data files use names: exchanging two of one shape gives another model.
 /// - how many samples a batch has and how long sequences are (ModelSizes.h), and constants computed

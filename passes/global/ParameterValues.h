@@ -1,4 +1,4 @@
-//===- ParameterValues.h - what is computed from parameters alone -*- C++ -*-===//
+//===- ParameterValues.h - values that need only parameters -----*- C++ -*-===//
 
 #ifndef PASSES_GLOBAL_PARAMETERVALUES_H
 #define PASSES_GLOBAL_PARAMETERVALUES_H

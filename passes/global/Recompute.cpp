@@ -39,7 +39,7 @@ private:
   }
   bool isRecomputable(Value value) const;
   /// Whether `value` passes from its stage of a pipeline to that of `user`, which keeps it: a stage
-  /// recomputes what it computes in forward.
+  /// recomputes only values that it computes in forward.
   bool isReceived(Value value, Operation *user) {
     return getStructure(value.getDefiningOp()).stage != getStructure(user).stage &&
            !stageless.contains(value.getDefiningOp());
@@ -151,7 +151,7 @@ Value Recompute::cloneAt(OpBuilder &builder, Value value, int64_t stage, IRMappi
 
 void Recompute::rewrite() {
   IRMapping again;
-  int64_t stage = 0; // of what is in `again`
+  int64_t stage = 0; // of the values in `again`
   for (Operation *op = begin; op; op = op->getNextNode()) {
     // Values recomputed for one kernel are not kept for the next, nor for another stage.
     if (!isa<arith::ConstantOp, ReadOp, GradientOp>(op)) {

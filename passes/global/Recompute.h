@@ -16,8 +16,8 @@ bool isCheap(Operation *op);
 /// many of its intermediates is recomputed directly before, from values that are kept anyway, or
 /// from fewer bytes. Only elementwise ops and broadcasts are recomputed, only for elementwise ops,
 /// and none that needs a value of `parameterOnly`, which would gather a parameter once more. Values
-/// in `kept` are stored in any case and not recomputed, nor is in one stage of a pipeline what
-/// another stage computes.
+/// in `kept` are stored in any case and not recomputed, nor does a stage of a pipeline recompute
+/// values of another stage.
 void recomputeInBackward(Operation *firstBackward, const DenseSet<Value> &parameterOnly,
                          const DenseSet<Value> &kept);
 

@@ -114,7 +114,7 @@ static Operation *beginOf(const Run &run) {
 static void formRegion(const Run &run, CheckpointPolicy policy, Operation *begin, Operation *end) {
   OpBuilder builder(begin);
   Block &outer = *begin->getBlock();
-  // A region is computed again by one stage: without what its last ops begin of the next one.
+  // A region is computed again by one stage: it ends before the first op of a later stage.
   for (Operation *op = begin; op != end; op = op->getNextNode())
     if (getStructure(op).stage > run.stage) {
       end = op;

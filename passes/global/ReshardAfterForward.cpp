@@ -1,4 +1,4 @@
-//===- ReshardAfterForward.cpp - what is kept from forward to backward ----===//
+//===- ReshardAfterForward.cpp - parameters kept for backward -------------===//
 
 #include "passes/Passes.h"
 #include "passes/sharding/MeshParts.h"
@@ -24,8 +24,8 @@ private:
 };
 } // namespace
 
-/// `placement`, of which what is stored in parts is so over `axes` first: a gather over the last
-/// axes leaves one piece of what is split.
+/// `placement` with `axes` first in each layout that is split: a gather over the last axes leaves
+/// one contiguous piece of the tensor.
 static PlacementAttr withLeading(PlacementAttr placement, ArrayRef<StringAttr> axes) {
   auto reordered = [&](LayoutAttr layout) {
     if (layout.getKind() == StorageKind::replicated)

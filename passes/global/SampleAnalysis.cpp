@@ -106,7 +106,7 @@ LogicalResult SampleAnalysis::addMask(Operation *op, int64_t factor, const nn::S
   return success();
 }
 
-/// What enters or leaves local terms keeps its samples: those of a rank, or of all.
+/// A value that enters or leaves local terms keeps its samples: those of a rank, or of all ranks.
 LogicalResult SampleAnalysis::visitBoundary(Operation *op, ShardingAttr sharding, ArrayAttr over) {
   Value operand = op->getOperand(0), result = op->getResult(0);
   const DimRows known = rows[result] = DimRows(rows.lookup(operand));
@@ -128,7 +128,7 @@ LogicalResult SampleAnalysis::visitBoundary(Operation *op, ShardingAttr sharding
   return success();
 }
 
-/// Ranks with different samples may add up what is a sum over them, and nothing else.
+/// Ranks with different samples may only combine values that are sums over samples.
 LogicalResult SampleAnalysis::visitCollective(Operation *op) {
   auto axes = sampleAxes.lookup(op->getOperand(0));
   if (axes.first && !isa<PvaryOp>(op) &&

@@ -1,4 +1,4 @@
-//===- SequenceOrder.cpp - what depends on the order of positions ---------===//
+//===- SequenceOrder.cpp - dependence on the order of positions -----------===//
 
 #include "passes/global/SequenceOrder.h"
 
@@ -98,8 +98,8 @@ static std::string describe(Operation *op) {
                                        : op->getName().getStringRef().str());
 }
 
-/// How `op` depends on the order of positions; empty where it does not, as what makes values with
-/// positions does not.
+/// How `op` depends on the order of positions; empty where it does not, as for inputs, parameters
+/// and constants.
 std::string SequenceOrder::getDependence(Operation *op) const {
   auto hasPositions = [&](Value value) { return positions.find(value) >= 0; };
   if (!llvm::any_of(op->getOperands(), hasPositions) &&

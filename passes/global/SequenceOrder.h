@@ -1,8 +1,8 @@
-//===- SequenceOrder.h - what depends on the order of positions -*- C++ -*-===//
+//===- SequenceOrder.h - dependence on the order of positions ---*- C++ -*-===//
 //
 // In zigzag order (dialect/nn/Zigzag.h) a step computes with its positions permuted: inputs,
-// parameters and constants are put in that order behind where they enter. What computes position by
-// position, or sums over positions, does not see it. What does is found here.
+// parameters and constants are permuted where they enter. Ops that compute position by position, or
+// sum over positions, do not depend on the order. The ops that do are found here.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,8 +46,8 @@ public:
   bool isWhole(Operation *op) const { return whole.contains(op); }
   const DenseSet<Operation *> &getWhole() const { return whole; }
 
-  /// An op that needs the order and is neither attention, a rotation that takes numbers, nor
-  /// computed from inputs alone, and what it is; nothing where there is none.
+  /// An op that depends on the order and is neither attention, a rotation that takes numbers, nor
+  /// computed from inputs alone, with a description of the dependence; nothing where there is none.
   std::optional<std::pair<Operation *, std::string>> findFault() const;
 
 private:

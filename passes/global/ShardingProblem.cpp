@@ -291,7 +291,7 @@ bool ShardingProblem::admits(int value, int dim, const propagation::AxisList &ax
     return false;
   if (isa<ReadOp>(result.getOwner()))
     return true;
-  // What is kept has no padding.
+  // Carried tensors have no padding.
   if (isa<CarryLoadOp>(result.getOwner()))
     return problem.values[value].sizes[dim] % propagation::sizeOf(axes) == 0;
   const nn::ShardingRule *rule = rules.get(result.getOwner());
@@ -360,7 +360,7 @@ propagation::Solution ShardingProblem::propagate(propagation::Problem asked,
 propagation::Problem ShardingProblem::ofMicrobatches() const {
   propagation::Problem samples = problem;
   llvm::append_range(samples.ops, moves);
-  // Microbatches are parts of what a rank has: at a boundary they split the elements of its part.
+  // Microbatches are parts of a rank's samples: at a boundary they split the elements of its part.
   for (auto [op, node] : llvm::zip(ops, samples.ops)) {
     if (!isa<EnterManualOp, ExitManualOp>(op))
       continue;

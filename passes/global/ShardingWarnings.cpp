@@ -202,7 +202,7 @@ void mlir::fsdp::warnOfReplication(const StepShardings &shardings, ArrayRef<Resh
     if (!kept.empty() && (!llvm::all_of(kept, splitsBatch) || llvm::any_of(gathered, splitsBatch)))
       continue;
     int64_t bytes = type.getElementTypeBitWidth() / 8, part = bytes;
-    // Of what a rank has, some may move to others.
+    // Some of the elements that a rank has may move to others.
     for (auto [had, gets] : llvm::zip_equal(from.getLocalShape(type.getShape(), mesh),
                                             to.getLocalShape(type.getShape(), mesh))) {
       bytes *= gets;

@@ -39,7 +39,7 @@ public:
   /// Whether the step has positions to split.
   bool hasPositions() const { return !positions.isEmpty(); }
   LogicalResult run();
-  /// What attention there was.
+  /// The kinds of attention that were chosen.
   const std::set<AttentionKind> &getKinds() const { return kinds; }
   /// The order of positions; contiguous where nothing depends on it.
   PositionOrder getOrder() const {

@@ -1,4 +1,4 @@
-//===- Strategies.cpp - what a strategy places where ----------------------===//
+//===- Strategies.cpp - placements of parameters by strategy --------------===//
 
 #include "passes/global/Strategies.h"
 #include "dialect/fsdp/AxisParts.h"

@@ -28,8 +28,8 @@ using namespace mlir::fsdp;
 // Gradients of norms
 //===----------------------------------------------------------------------===//
 
-/// True where ranks add up what is made of `gradient`: then its unit has a budget of gradients that
-/// are not reduced yet.
+/// True where ranks reduce `gradient` or a value computed from it: then its unit has a budget of
+/// gradients that are not reduced yet.
 static bool isReduced(Value gradient) {
   return llvm::any_of(gradient.getUsers(), [](Operation *user) {
     return involvesPeers(user) || ((nn::isElementwise(user) || isa<ViewOp, FlattenOp>(user)) &&
@@ -122,7 +122,7 @@ static void joinSquares(arith::AddFOp sum) {
   SmallVector<Operation *> additions;
   collectTerms(sum, terms, additions);
   Operation *lastReduction = nullptr;
-  SmallVector<std::pair<SquareSumOp, Operation *>> squares; // and what completes their shards
+  SmallVector<std::pair<SquareSumOp, Operation *>> squares; // and its last reduction
   SmallVector<Value> others;
   for (Value term : terms) {
     auto square = term.getDefiningOp<SquareSumOp>();

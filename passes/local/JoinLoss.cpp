@@ -62,7 +62,7 @@ static bool collectMoved(Value value, Operation *loss, int64_t most,
   return true;
 }
 
-/// Erases `op` and what it alone uses, if nothing uses it.
+/// Erases `op`, if nothing uses it, and the ops that only it uses.
 static void eraseUnused(Operation *op) {
   llvm::SetVector<Operation *> candidates;
   candidates.insert(op);

@@ -24,7 +24,7 @@ using Action = schedule::PipelineAction;
 
 namespace {
 
-/// A segment of which a microbatch is a copy, or what follows all of them.
+/// The segment that a microbatch copies, or the one whose ops follow all microbatches.
 struct Source {
   SegmentOp segment;
   SegmentStages stages;
@@ -58,7 +58,7 @@ public:
         clone(op, microbatch);
     if (step.end == step.microbatches.back())
       return;
-    // What does not depend on samples may be computed again by the stages, for reports of it.
+    // Values that do not depend on samples may be computed again by the stages, to be reported.
     const SegmentStages &end = step.end->stages;
     auto writePart = [&](StagePart part) {
       for (Operation *op : end.opsOf(part))
@@ -83,8 +83,8 @@ private:
     return sourceOf(action).ofWeights.contains(op) == (action.kind == Action::Kind::weightGradient);
   }
 
-  /// Clones `op`, and before it the operands that may be anywhere; what is carried from one
-  /// microbatch to the next is a value.
+  /// Clones `op`, and before it the operands that may be computed anywhere; a tensor that is
+  /// carried from one microbatch to the next becomes a value.
   void clone(Operation *op, int64_t microbatch) {
     IRMapping &mapping = static_cast<size_t>(microbatch) < mappings.size()
                              ? mappings[static_cast<size_t>(microbatch)]
@@ -166,9 +166,9 @@ private:
 
 } // namespace
 
-/// Sets the ops of backward of `stage` on which neither what it sends nor another use of its
-/// parameters depends: gradients of weights, and their reductions. `early`: the carried tensors
-/// that something of that kind reads in some segment, so that all add to them in time.
+/// Sets the ops of backward of `stage` on which neither its sends nor other uses of its parameters
+/// depend: gradients of weights, and their reductions. `early`: the carried tensors on which such
+/// sends or uses depend in some segment, so that all segments add to them in time.
 static void findWeightGradients(Source &source, int64_t stage, DenseSet<StringRef> &early) {
   ArrayRef<Operation *> ops = source.stages.opsOf({stage, /*backward=*/true});
   DenseSet<Operation *> cotangents;
@@ -316,7 +316,7 @@ void PipelineMicrobatches::runOnOperation() {
   for (ProgramOp program : programs)
     if (failed(runOnProgram(program, kind, axis, ranks)))
       return signalPassFailure();
-  // What was carried from one microbatch to the next is a value now.
+  // Tensors carried from one microbatch to the next are values now.
   DenseSet<StringRef> used;
   module.walk([&](CarryLoadOp load) { used.insert(load.getCarried()); });
   module.walk([&](CarryStoreOp store) { used.insert(store.getCarried()); });

@@ -1,8 +1,8 @@
 //===- SplitStages.cpp - from one program to one for each rank of a pipeline -===//
 //
-// The jobs, one file each in stages/: SegmentStages (which stage computes what), StageTransfers
-// (what passes from stage to stage), UpdateRoles (what is computed behind microbatches, and where).
-// Here they become programs.
+// The analyses, one file each in stages/: SegmentStages (the stage of each op), StageTransfers (the
+// values that pass from stage to stage), UpdateRoles (the ops behind microbatches, and their
+// ranks). The programs are built here.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@ using namespace mlir::fsdp;
 
 namespace {
 
-/// What all ranks know of one segment.
+/// The plan of one segment, the same for all ranks.
 struct SegmentPlan {
   SegmentOp segment;
   SegmentStages stages;
@@ -111,8 +111,9 @@ private:
                                          over(), messageOf(value)));
   }
 
-  /// Receives what the previous part in this direction sends, passes it on where later parts need
-  /// it, and computes the ops of `part`, sending their results as soon as they are there.
+  /// Receives the values that the previous part in this direction sends, passes on those that later
+  /// parts need, and computes the ops of `part`, sending their results as soon as they are
+  /// computed.
   void buildPart(StagePart part) {
     const Structure structure{nullptr, part.backward ? Direction::backward : Direction::forward,
                               part.stage};

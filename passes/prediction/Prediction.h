@@ -39,8 +39,8 @@ struct PredictedCollective {
   cost::CollectiveTime time; ///< of a call that has the device for itself
 };
 
-/// A training step on a machine. Times in seconds, flops of one rank. What streams and collectives
-/// take is of the role that computes for longest.
+/// A training step on a machine. Times in seconds, flops of one rank. The times of streams and
+/// collectives are those of the role that computes for longest.
 struct Prediction {
   std::string machine;
   std::string kernels; ///< the implementation whose rates are used

@@ -65,7 +65,7 @@ static llvm::json::Object toJSON(const MemoryPeak &peak) {
       {"buffers", std::move(buffers)}};
 }
 
-/// What differs by role; nothing where there is one.
+/// Adds the numbers that differ by role; none where there is one role.
 static void addRoles(const MemoryReport &report, llvm::json::Object &object) {
   if (report.roles.empty())
     return;
@@ -372,7 +372,7 @@ static std::vector<std::string> joinUnits(ArrayRef<std::string> units) {
   return joined;
 }
 
-/// Each role. What is printed of all ranks is the most of any role.
+/// Prints each role. The numbers that are printed of all ranks are the largest of any role.
 static void printRoles(const MemoryReport &report, llvm::raw_ostream &os) {
   if (report.roles.empty())
     return;

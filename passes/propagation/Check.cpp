@@ -1,4 +1,4 @@
-//===- Check.cpp - what a problem and its solution must satisfy -----------===//
+//===- Check.cpp - validity of a problem and of its solution --------------===//
 
 #include "passes/propagation/Problem.h"
 #include <algorithm>

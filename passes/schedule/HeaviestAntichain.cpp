@@ -156,7 +156,7 @@ private:
     int last = -1; ///< the place of the last successor
     int heir = -1; ///< the successor that ends first: whatever comes later is behind it too
     int64_t own = 0,
-            stock = 0; ///< what it gives, and what is left of that and of what it was handed
+            stock = 0; ///< the weight it gives, and the rest of that and of the weight handed to it
   };
 
   /// `x` takes its weight from those before it, and has its own to give.
@@ -176,8 +176,8 @@ private:
     node.own = node.stock = weights[x];
   }
 
-  /// What `x` has left goes to its heir, and on, if that has no successor behind place `now`
-  /// either.
+  /// Passes the remaining weight of `x` to its heir, and from there to the next one, if that heir
+  /// has no successor behind place `now` either.
   void bequeath(int x, int now) {
     while (nodes[x].stock > 0 && nodes[x].heir >= 0 && nodes[x].last <= now) {
       Node &heir = nodes[nodes[x].heir];

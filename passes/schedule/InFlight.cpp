@@ -77,8 +77,9 @@ public:
   OwnCompletions(Completions &completions, const Tokens &tokens, const Reachability &order)
       : completions(completions), tokens(tokens), order(order), latest(tokens.numStreams()) {}
 
-  /// The number of `launch`; to be called with each launch of a stream in order. What implies that
-  /// it is complete is the same for all launches up to the next one that some token does not imply.
+  /// The number of `launch`; to be called with each launch of a stream in order. The tokens that
+  /// imply its completion are the same for all launches up to the next one that some of these do
+  /// not imply.
   int numberOf(int launch) {
     const int stream = order.streamOf(launch), position = order.positionOf(launch);
     auto &[number, until] = latest[stream];

@@ -54,10 +54,10 @@ struct UnshardedUnit {
   bool isPart = false;     ///< no unit: a part of one that is kept
 };
 
-/// Determines, unit by unit, what must be complete before a unit may be filled: the users of all
-/// but the last `prefetch` of the units whose last use precedes its first use. Omits launches for
-/// which an earlier request has waited: units are filled in the order of the requests, on one
-/// stream.
+/// Determines, unit by unit, the launches that must be complete before a unit may be filled: the
+/// users of all but the last `prefetch` of the units whose last use precedes its first use. Omits
+/// launches for which an earlier request has waited: units are filled in the order of the requests,
+/// on one stream.
 class PrefetchWindow {
 public:
   PrefetchWindow(const std::vector<UnshardedUnit> &unshardedUnits, int64_t prefetch)
@@ -122,9 +122,10 @@ public:
   }
 
 private:
-  /// The launches of the computation that write what `launch` reads or, where other streams write
-  /// it, what these launches read: a reduction over ranks may work in the place of its operand. A
-  /// value that is received and passed on has none: its receive would start late if it waited.
+  /// The launches of the computation that write the bytes that `launch` reads or, where launches of
+  /// other streams write these, the bytes that those read: a reduction over ranks may overwrite its
+  /// operand. A value that is received and passed on has none: its receive would start late if it
+  /// waited.
   std::vector<int> makersOf(int launch) const {
     std::vector<int> makers, pending{launch};
     std::set<int> known;

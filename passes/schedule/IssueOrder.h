@@ -31,23 +31,23 @@ struct IssueGroups {
 };
 
 /// Brings the launches of `segment` from the order of the computation into issue order:
-/// - those of `early` first, or directly after the last one before them that uses what they write:
-/// the copy of the previous microbatch, where inputs are loaded several times;
+/// - those of `early` first, or directly after the last launch before them that uses the bytes that
+/// they write: the copy of the previous microbatch, where inputs are loaded several times;
 /// - gathers in the order in which their units are needed, as early as the budget allows: of the
 /// units whose last use precedes a unit's first use, all but the last `prefetch` have been used to
 /// the end when its gathers start. So at most `prefetch` + 1 units are unsharded at once, if the
 /// computation needs only one; a part does not count in the budget, and is gathered when the unit
 /// before it is;
-/// - each of `updates` directly before the first gather that reads what it writes, unless other
-/// launches read that before;
+/// - each of `updates` directly before the first gather that reads the bytes that it writes, unless
+/// other launches read them before;
 /// - everything else stays in order, except that launches that write a gradient wait, by the same
 ///   rule, until earlier ones are reduced.
 /// Bounds the places of messages, which otherwise nothing waits for:
-/// - a receive is issued before the part that precedes its own, while which the message arrives,
-/// and
-///   waits for the computation that is issued before it;
-/// - what computes the messages of a part waits until those of the same direction are sent, except
-///   those of the part before. So a direction has messages of two parts at once.
+/// - a receive is issued before the part that precedes its own, during which the message arrives,
+///   and waits for the computation that is issued before it;
+/// - launches that compute the messages of a part wait until all earlier messages of the same
+///   direction are sent, except those of the part before. So a direction has messages of two parts
+///   at once.
 /// Adds the waits that keep the budgets. Requires launches without waits. Returns the old index of
 /// each launch of the result.
 std::vector<int> orderIssue(Segment &segment, const IssueGroups &groups, int64_t prefetch);

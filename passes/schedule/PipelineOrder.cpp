@@ -46,7 +46,7 @@ std::string PipelineAction::describe() const {
 
 namespace {
 
-/// What distinguishes the schedules, on one rank: after `warmup` forwards, forwards and backwards
+/// The parameters of a schedule on one rank: after `warmup` forwards, forwards and backwards
 /// alternate.
 struct AlternationRule {
   int64_t warmup = 0;

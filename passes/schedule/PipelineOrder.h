@@ -1,4 +1,4 @@
-//===- PipelineOrder.h - what each rank of a pipeline runs, in order -*- C++ -*-===//
+//===- PipelineOrder.h - the actions of each rank of a pipeline -*- C++ -*-===//
 //
 // A pipeline divides the model into stages, and the batch of a step into microbatches. This is the
 // order in which each rank runs its parts of both, as plain data, with the time and the memory that
@@ -37,7 +37,7 @@ struct PipelineSchedule {
 /// fault; then `schedule` does not change.
 std::string parsePipelineSchedule(std::string_view text, PipelineSchedule &schedule);
 
-/// What a rank does with one microbatch in one stage.
+/// The work of a rank on one microbatch in one stage.
 struct PipelineAction {
   enum class Kind {
     forward,

@@ -113,7 +113,7 @@ struct LaunchCost {
   int64_t epilogueBytes = 0;
   bool epilogueIsBias = false;       ///< these loops only add a bias
   bool epilogueIsOperandSum = false; ///< they add up the rows of an operand, before the product
-  /// Likewise of what libraries of products do not compute with the product.
+  /// Likewise of those loops that libraries of products do not compute with the product.
   int64_t remainingBytes = 0;
 };
 

@@ -14,10 +14,10 @@ struct ReorderedAccess {
   int buffer = 0;             ///< the buffer that both access
 };
 
-/// Whether `issued`, whose launch i was launch `order[i]` of the computation, still computes what
-/// the computation does: launches that access the same bytes, at least one of them as a writer,
-/// are issued in the order of the computation, unless both take a minimum there. Returns a pair for
-/// which this does not hold, or nothing.
+/// Whether `issued`, whose launch i was launch `order[i]` of the computation, still computes the
+/// same values as the computation: launches that access the same bytes, at least one of them as a
+/// writer, are issued in the order of the computation, unless both take a minimum there. Returns a
+/// pair for which this does not hold, or nothing.
 ///
 /// The checker cannot detect such a pair: a schedule that reads a parameter before its update is as
 /// free of races as one that reads it afterwards. `order` is a permutation. Takes time linear in

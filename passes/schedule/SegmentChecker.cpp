@@ -86,7 +86,7 @@ void SegmentChecker::read(const Access &access) {
                         if (!taken)
                           addConflict(conflicts, cell.writers, /*write=*/true, begin, end);
                       }
-                      // Who follows this launch follows those as well.
+                      // A launch that follows this one follows the erased readers as well.
                       llvm::erase_if(cell.readers, [&](int reader) { return isDone(reader); });
                       insertNumber(cell.readers, own);
                     });

@@ -55,7 +55,7 @@ private:
   llvm::SmallVector<Pending, 1> launches;
 };
 
-/// Who wrote a range of bytes last, and who has read it since.
+/// The last writers of a range of bytes, and its readers since then.
 struct Users {
   PendingSet writers, readers;
 

@@ -1,4 +1,4 @@
-//===- StepChecker.cpp - what launches use: members, the step -------------===//
+//===- StepChecker.cpp - checks of members, advances and updates ----------===//
 
 #include "passes/schedule/DiagnosticText.h"
 #include "passes/schedule/RoleChecker.h"

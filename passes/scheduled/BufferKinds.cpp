@@ -1,4 +1,4 @@
-//===- BufferKinds.cpp - what the buffers of a rank are for ---------------===//
+//===- BufferKinds.cpp - purposes of the buffers of a rank ----------------===//
 
 #include "passes/scheduled/BufferKinds.h"
 #include "dialect/fsdp/Structure.h"

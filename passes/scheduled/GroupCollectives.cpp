@@ -91,10 +91,11 @@ private:
     return std::nullopt;
   }
 
-  /// Makes launches `first` and `last` one: in the place of `first` for gathers, behind what `last`
-  /// needs, and in the place of `last` for reductions, before what needs `first`. The place of the
-  /// group; none if the order of the launches in between does not allow it, or if a kernel would be
-  /// moved before a gather. `last` becomes a launch without a body.
+  /// Joins launches `first` and `last`: in the place of `first` for gathers, behind the launches
+  /// that `last` depends on, and in the place of `last` for reductions, before the launches that
+  /// depend on `first`. The place of the group; none if the order of the launches in between does
+  /// not allow it, or if a kernel would be moved before a gather. `last` becomes a launch without a
+  /// body.
   std::optional<size_t> join(size_t first, size_t last) {
     const bool gathers = launches[first].stream == streams::gather;
     std::vector<size_t> bound, free; // the launches in between, in order
@@ -112,7 +113,8 @@ private:
       for (size_t i = first + 1; i < last; ++i)
         (depends(first, i) ? bound : free).push_back(i);
     }
-    // What is moved past the other collective is independent of it; so are both collectives.
+    // Launches that are moved past the other collective are independent of it; so are the two
+    // collectives.
     const size_t passed = gathers ? first : last;
     auto isOfGather = [&](size_t i) { // a cast, or a deferred update
       return launches[i].stream == streams::update ||

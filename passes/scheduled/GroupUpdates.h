@@ -7,10 +7,10 @@
 
 namespace mlir::fsdp {
 
-/// Makes updates by one rule, rate, scale and condition one launch, in the place of the last of
-/// them, up to the number of updates that a launch may have. Updates between which another launch
-/// needs or changes what the first of them accesses remain apart, as where a copy is gathered after
-/// each.
+/// Joins updates by one rule, rate, scale and condition into one launch, in the place of the last
+/// of them, up to the number of updates that a launch may have. Updates between which another
+/// launch needs or changes bytes that the first of them accesses remain separate, as where a copy
+/// is gathered after each.
 void groupUpdates(SegmentPlan &plan);
 
 } // namespace mlir::fsdp

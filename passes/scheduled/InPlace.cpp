@@ -1,4 +1,4 @@
-//===- InPlace.cpp - what kernels may write over what they read -----------===//
+//===- InPlace.cpp - operands that kernels may overwrite ------------------===//
 
 #include "passes/scheduled/InPlace.h"
 

@@ -70,7 +70,7 @@ struct TiedCopies {
   bool isUsed = true;
 };
 
-/// What a pipeline makes of a role.
+/// The stages of a role in a pipeline.
 struct PipelineStage {
   std::vector<std::string> units; ///< in the order of forward
   /// The most pairs of stage and microbatch whose activations are kept for backward at once.

@@ -1,4 +1,4 @@
-//===- PersistentBuffers.cpp - what is kept from one segment to the next --===//
+//===- PersistentBuffers.cpp - buffers kept from segment to segment -------===//
 
 #include "passes/scheduled/SegmentPlan.h"
 

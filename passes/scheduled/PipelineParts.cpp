@@ -32,7 +32,7 @@ PipelineParts::PipelineParts(const ScheduleProblem &schedule) : schedule(schedul
     parts.clear();
     return;
   }
-  // With several microbatches, what has no number is of none of them.
+  // With several microbatches, parts without a number belong to none of them.
   for (auto &ofRole : parts)
     for (auto &ofSegment : ofRole)
       for (std::optional<PipelinePart> &part : ofSegment)
@@ -81,7 +81,7 @@ std::vector<std::vector<bool>> PipelineParts::findSent(size_t role) const {
   std::vector<std::vector<bool>> isSent;
   for (const schedule::Segment &segment : schedule.problem.roles[role].segments) {
     std::vector<bool> &ofSegment = isSent.emplace_back(segment.launches.size());
-    DenseMap<int, SmallVector<schedule::Access>> needed; // by buffer: what sent values depend on
+    DenseMap<int, SmallVector<schedule::Access>> needed; // by buffer: reads that sends need
     for (size_t i = segment.launches.size(); i-- > 0;) {
       const schedule::Launch &launch = segment.launches[i];
       const bool isSend = launch.collective &&

@@ -1,5 +1,5 @@
-//===- PipelineParts.h - what the ranks of a pipeline compute ---*- C++ -*-===//
-// Read off a schedule, not from the options that it was compiled with.
+//===- PipelineParts.h - the work of each rank of a pipeline ----*- C++ -*-===//
+// Derived from a schedule, not from the options that it was compiled with.
 //
 //===----------------------------------------------------------------------===//
 

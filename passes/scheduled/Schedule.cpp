@@ -203,7 +203,7 @@ public:
         waits.push_back(done[wait]);
       done.push_back(emit(plan.launches[number], waits));
     }
-    // What is not in a launch now. Copies of inputs precede the inputs that they copy.
+    // Erases ops that are in no launch now. Copies of inputs precede the inputs that they copy.
     llvm::erase_if(old, [&](Operation *op) { return op->getBlock() != &block; });
     for (Operation *op : old)
       op->dropAllReferences();
@@ -323,7 +323,8 @@ struct Schedule : fsdp::impl::SchedulePassBase<Schedule> {
     if (failed(verifyPhase(module, Phase::local)))
       return signalPassFailure();
     SymbolTable symbols(module);
-    // What a role keeps depends on what others access: before the first one is rewritten.
+    // The buffers that a role keeps depend on the accesses of others: they are planned before the
+    // first role is rewritten.
     SmallVector<std::tuple<ProgramOp, StagedInputs, std::vector<PlannedBuffer>>> kept;
     for (auto program : module.getOps<ProgramOp>()) {
       StagedInputs staged = findStagedInputs(program);

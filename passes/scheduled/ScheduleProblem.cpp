@@ -105,7 +105,7 @@ struct RoleRanks {
   int sameInside = -1;
 };
 
-/// What follows from the body of a launch alone.
+/// The properties of a launch that follow from its body alone.
 struct BodyFacts {
   explicit BodyFacts(LaunchOp launch);
 
@@ -313,7 +313,8 @@ private:
     launch.collective = known;
   }
 
-  /// A group is one collective: what must be equal is joined in the order of its members.
+  /// A group is one collective: the properties that must be equal are joined in the order of its
+  /// members.
   schedule::Collective translate(LaunchOp launch, ArrayRef<CollectiveOpInterface> group) {
     CollectiveOpInterface op = group.front();
     SmallVector<StringAttr> axes = op.getAxes();

@@ -22,7 +22,7 @@ namespace streams {
 constexpr llvm::StringLiteral compute = "compute", gather = "gather", reduce = "reduce",
                               input = "input", update = "update", activation = "activation";
 /// Values that go to a later rank of the group (up) or to an earlier one (down). A value that is
-/// received ahead of time delays neither what is sent nor what goes the other way.
+/// received ahead of time delays neither sends nor values of the other direction.
 constexpr llvm::StringLiteral sendUp = "send_up", sendDown = "send_down", receiveUp = "receive_up",
                               receiveDown = "receive_down";
 constexpr llvm::StringLiteral all[] = {compute,    gather, reduce,   input,     update,

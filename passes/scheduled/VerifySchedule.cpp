@@ -110,8 +110,9 @@ class MicrobatchCounter {
 public:
   explicit MicrobatchCounter(StringRef name) : name(name) {}
 
-  /// Counts what `times` runs of the segment of `ruled` do. Fails if the data set would give a load
-  /// another microbatch than the op denotes: it gives the n-th load of an input the n-th one.
+  /// Counts the loads and advances of `times` runs of the segment of `ruled`. Fails if the data set
+  /// would give a load another microbatch than the op denotes: it gives the n-th load of an input
+  /// the n-th one.
   LogicalResult run(ArrayRef<Operation *> ruled, int64_t times);
   /// Fails if an op is for another number of microbatches.
   LogicalResult verify();

@@ -25,8 +25,8 @@ public:
     /// The most ranks that have parts of one value along it (shardings are read where the steps
     /// have them), with the ranks that store a parameter along it.
     int64_t parts = 1;
-    /// An op that cannot take padding along it, and what it needs: "needs all of it"; null if there
-    /// is none.
+    /// An op that cannot take padding along it, and its requirement: "needs all of it"; null if
+    /// there is none.
     Operation *obstacle = nullptr;
     std::string need;
     /// The parameters that have it, and the dimension.

@@ -1,4 +1,4 @@
-//===- MeshAxes.cpp - what the axes of a mesh are for ---------------------===//
+//===- MeshAxes.cpp - roles of mesh axes ----------------------------------===//
 
 #include "passes/sharding/MeshAxes.h"
 #include "dialect/fsdp/AxisParts.h"

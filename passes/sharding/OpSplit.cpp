@@ -103,7 +103,7 @@ static bool leavesParts(const ShardingRule &rule, ArrayRef<int64_t> parts) {
     for (int64_t factor : factors) {
       if (parts[factor] != 0 && (!complete || rule.factors[factor].size % parts[factor] != 0))
         return false;
-      // What is combined beside others is split completely by what the op itself says
+      // A combined factor beside others is split completely by the sharding in the op itself
       // (fsdp.enter_manual).
       complete &= parts[factor] == rule.factors[factor].size ||
                   rule.factors[factor].kind == FactorKind::combined;

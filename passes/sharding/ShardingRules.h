@@ -19,7 +19,7 @@ public:
   const nn::ShardingRule *get(Operation *op);
 
 private:
-  /// Compares ops by what their rules follow from.
+  /// Compares ops by the name, types and properties from which their rules follow.
   struct Kind : DenseMapInfo<Operation *> {
     static unsigned getHashValue(Operation *op);
     static bool isEqual(Operation *one, Operation *other);

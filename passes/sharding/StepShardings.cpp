@@ -55,7 +55,7 @@ const StepShardings::Taken &StepShardings::take(Operation *op) const {
   if (auto known = splits.find(ArrayRef(key)); known != splits.end())
     return *known->second;
   SmallVector<DimAxes> operands = axesOf(op->getOperands());
-  // What enters local terms is split over the manual axes as these say.
+  // A value that enters local terms is split over the manual axes by the op's sharding.
   SmallVector<DimAxes> wanted = operands;
   if (auto enter = dyn_cast<EnterManualOp>(op)) {
     wanted.assign(1, {});
@@ -149,7 +149,7 @@ static bool isGradient(Value value) {
 
 bool StepShardings::addsPartialSums(Operation *op) const {
   const nn::Linearity linearity = nn::getLinearity(op);
-  // A cast rounds each partial sum: that is what reducing in a narrow type means.
+  // A cast rounds each partial sum: this is the meaning of a reduction in a narrow type.
   if (linearity != nn::Linearity::additive &&
       !(linearity == nn::Linearity::rounding && isGradient(op->getResult(0))))
     return false;
@@ -210,7 +210,7 @@ SmallVector<AxisList> StepShardings::getCarried(Operation *op) const {
   return carried;
 }
 
-/// The axes over which the value of `exit` is the sum of what ranks have.
+/// The axes over which the value of `exit` is the sum of the ranks' values.
 static AxisList getSummedAxes(ExitManualOp exit) {
   AxisList axes(exit.getSharding().getUnreduced());
   llvm::erase_if(axes, [&](StringAttr axis) { return getMesh(exit).getAxisSize(axis) == 1; });
@@ -441,7 +441,7 @@ LogicalResult StepShardings::verifyResults(Operation *op, const SymbolTable &sym
         admitted |= type.getDimSize(dim) % mesh.getSize(axes) == 0;
       else if (rule)
         admitted |= made[dim];
-      // The manual axes of what leaves local terms come first.
+      // The manual axes of a value that leaves local terms come first.
       if (auto exit = dyn_cast<ExitManualOp>(op)) {
         const SmallVector<StringAttr> first = getSplittingAxes(exit.getSharding(), dim, mesh);
         admitted &= ArrayRef(axes).take_front(first.size()) == ArrayRef(first);

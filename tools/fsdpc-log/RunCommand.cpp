@@ -210,7 +210,7 @@ std::string runCommand(const std::vector<json> &records, std::size_t number,
   bool wasLatest = false;
   for (std::size_t i = 0; i < words->size(); ++i) {
     bool isApart;
-    if (takesOption((*words)[i], "--resume", isApart)) { // what it named then may be another now
+    if (takesOption((*words)[i], "--resume", isApart)) { // it may name another checkpoint now
       wasLatest |= resumed == record.end();
       i += isApart;
       continue;

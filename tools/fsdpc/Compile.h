@@ -46,7 +46,7 @@ mlir::OwningOpRef<mlir::ModuleOp> readModel(Context &context, const std::string 
 /// A copy of `module`, names of values included, in another context, for use in another thread.
 mlir::OwningOpRef<mlir::ModuleOp> copyInto(Context &context, mlir::ModuleOp module);
 
-/// Runs `action`, what it throws saying which of several plans it is about: that of `mesh`.
+/// Runs `action`. Its errors name the plan, that of `mesh`, if it is one of several.
 void inPlan(const MeshAxes &mesh, bool oneOfSeveral, llvm::function_ref<void()> action);
 /// Whether `module` has regions in local terms, which are of the mesh that it was described for.
 bool hasManualRegions(mlir::ModuleOp module);

@@ -108,7 +108,7 @@ class PlanEvaluator {
 public:
   PlanEvaluator(PlanModel &model, const MeshAxes &mesh, const Options &options, bool estimates);
   std::optional<PlanCosts> evaluate(const mlir::fsdp::PipelineOptions &pipeline);
-  /// Why the last refused plan is refused, without what to do about it.
+  /// Why the last refused plan is refused, without the advice to the user.
   const std::string &getRefusal() const { return refusal; }
   /// Without estimating.
   std::optional<PlanCosts> compile(const mlir::fsdp::PipelineOptions &pipeline);

@@ -15,15 +15,15 @@ struct PlanCosts {
   /// For an estimate: its arena for a model of three times the fewest blocks.
   int64_t arenaOfThree = 0;
   /// Of the peak of the arena: parameters, gathered ones too, gradients and optimizer state;
-  /// activations that are kept for backward; and what a kernel or a block needs while it computes.
-  /// Of an estimate the first two are what grows with the blocks.
+  /// activations that are kept for backward; and buffers that a kernel or a block needs while it
+  /// computes. Of an estimate the first two are the bytes that grow with the blocks.
   int64_t stored = 0, saved = 0, working = 0;
   double step = 0, computing = 0, exposed = 0, modelFlops = 0, mfu = 0, itemsPerSecond = 0;
   bool itemsAreTokens = false;
   bool hasTied = false; ///< --tied-gradients makes a difference
   int64_t gathers = 0;  ///< all-gathers of a step
   double longestGather = 0;
-  double secondsOfBlock = 0; ///< for an estimate: of `step`, what one more block takes
+  double secondsOfBlock = 0; ///< for an estimate: of `step`, the time of one more block
 };
 
 /// Whether `one` is to be preferred: it fits the limit and the other does not, or is faster, or,

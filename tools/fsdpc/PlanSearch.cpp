@@ -238,7 +238,7 @@ std::optional<RankedPlan> PlanSearch::evaluateSchedules(PlanSpec spec) {
     return evaluateBest(spec);
   std::optional<RankedPlan> best;
   for (const std::string &schedule : schedules) {
-    // What backward recomputes is kept for the gradients of weights: slower, and no smaller.
+    // Values that backward recomputes are kept for gradients of weights: slower, and no smaller.
     if (!compilesAll(spec) && schedule == "zb" && spec.remat != "none" && schedules.size() > 1)
       continue;
     spec.schedule = schedule;
@@ -330,10 +330,9 @@ void PlanSearch::searchRanked() {
 }
 
 /// Meshes with stages and their microbatches, the most promising first: as if computation took as
-/// long as in the fastest plan without stages, or without what that plan recomputes, at most a
-/// third of forward and backward, transfers between stages what they take, and other communication
-/// its lower bound. Without those that
-/// this excludes.
+/// long as in the fastest plan without stages, less the recomputation of that plan, at most a third
+/// of forward and backward, transfers between stages their estimated time, and other communication
+/// its lower bound. Without the meshes that this excludes.
 std::vector<StagedLayout> PlanSearch::orderStaged() {
   double flops = 0; // of forward
   for (const UnitWork &unit : totals.units)

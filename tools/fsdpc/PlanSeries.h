@@ -31,7 +31,7 @@ struct PlanSeries {
 
 struct PlanSeriesResult {
   std::vector<PlanSeries> all;
-  std::string note; ///< what is omitted, and why; or empty
+  std::string note; ///< the omitted series, and the reason; or empty
   std::string machine;
   int64_t limit = 0;
 };

@@ -372,8 +372,8 @@ double boundCommunication(const PlanSpec &plan, const Options &options, const Mo
         .seconds;
   const ir::cost::GroupShape shape =
       ir::cost::shapeOf(strided(plan.storageShards(), tensor), machine);
-  // Each microbatch gathers what the one before has released, and reduces its gradients into
-  // shards.
+  // Each microbatch gathers the parameters that the one before has released, and reduces its
+  // gradients into shards.
   const auto microbatches =
       static_cast<double>(strategy.splitsParameter ? plan.accumulate : int64_t(1));
   const double gathers = options.pipeline.reshard == "always" ? microbatches : 1;

@@ -54,7 +54,7 @@ struct PlanSpec {
   /// The same plan of the ranks of one stage, which have all layers then.
   PlanSpec withoutStages() const;
   int64_t batchShards() const { return sizeOf("data") * sizeOf("fsdp"); }
-  /// Of what the strategy splits.
+  /// The shards of each tensor that the strategy splits.
   int64_t storageShards() const { return sizeOf("fsdp") * sizeOf("context"); }
   /// The options, each with its value: "--mesh=fsdp=8 --strategy=fsdp ...".
   std::string describe() const;
@@ -108,7 +108,7 @@ double boundCommunication(const PlanSpec &plan, const Options &options, const Mo
 struct StageTransfers {
   double sum = 0, slowest = 0;
 };
-/// Of a plan with stages, as long as for the median of what the units pass on.
+/// The transfers of a plan with stages, as long as for the median of the bytes that units pass on.
 StageTransfers timeTransfers(const PlanSpec &plan, const Options &options, const ModelTotals &model,
                              const mlir::fsdp::cost::Machine &machine);
 

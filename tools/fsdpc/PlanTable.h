@@ -1,4 +1,4 @@
-//===- PlanTable.h - what `plan` prints -------------------------*- C++ -*-===//
+//===- PlanTable.h - the output of `plan` -----------------------*- C++ -*-===//
 
 #ifndef TOOLS_FSDPC_PLANTABLE_H
 #define TOOLS_FSDPC_PLANTABLE_H

@@ -18,7 +18,8 @@
 
 namespace fsdpc {
 
-/// What a pipeline divides: a run of a unit in the order of forward (passes/global/UnitRuns.h).
+/// The work that a pipeline divides into stages: a run of a unit in the order of forward
+/// (passes/global/UnitRuns.h).
 struct UnitWork {
   std::string unit;
   double flops = 0;    ///< of forward

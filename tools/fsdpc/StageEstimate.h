@@ -20,12 +20,13 @@ namespace fsdpc {
 ///   the first and the last microbatch: (P-1)/V of computing/K, a third of it with `zb`, and all
 ///   transfers forth and back
 ///   each microbatch, the longest of three: its computation; its 2 V transfers, which share a link;
-///   and what the microbatches in flight allow, the time from a forward to its backward over their
-///   number (Little's law)
+///   and the limit of the microbatches in flight, the time from a forward to its backward over
+///   their number (Little's law)
 double timePipeline(const PlanSpec &plan, double computing, const StageTransfers &transfers);
 
 /// The seconds of each unit in a step of `whole`: of an estimate, each of the `blocks` equal units
-/// takes what one more block takes, and the other units share the rest by flops; else all do.
+/// takes the time of one more block, and the other units share the rest by flops; else all units
+/// share the time by flops.
 std::vector<double> timeUnits(const PlanCosts &whole, llvm::ArrayRef<UnitWork> units,
                               int64_t blocks);
 

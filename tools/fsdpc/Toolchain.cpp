@@ -1,4 +1,4 @@
-//===- Toolchain.cpp - what programs are compiled and linked with ---------===//
+//===- Toolchain.cpp - compilation and linking of programs ----------------===//
 //
 // FSDP_COMPILER, which CMakeLists.txt defines, is the name of the compiler of this build.
 //

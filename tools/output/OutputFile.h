@@ -20,7 +20,7 @@ base::OutputPath openOutput(const std::string &path);
 
 /// Writes all of the file. One that is replaced keeps its mode and, where permitted, its owner.
 /// If this fails, or SIGHUP, SIGINT or SIGTERM ends the process, an existing file is unchanged
-/// and no temporary file remains. `executable`: who may read it may execute it.
+/// and no temporary file remains. `executable`: users who may read it may execute it.
 void writeOutput(const base::OutputPath &path, llvm::StringRef content, bool executable = false);
 
 } // namespace fsdpc

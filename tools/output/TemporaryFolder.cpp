@@ -85,7 +85,7 @@ void handleSignals() {
 }
 
 constexpr const char *kMark = ".fsdpc-temporary";
-constexpr const char *kDrawn = "XXXXXX"; // what mkdtemp replaces
+constexpr const char *kDrawn = "XXXXXX"; // the suffix that mkdtemp replaces
 
 /// Removes the folder with that mark if no process holds it. In a shared folder its name may be
 /// another user's link, or be redirected at any time: the folder is opened once, and the check and

@@ -243,7 +243,7 @@ Value StepPartitioner::reduceStored(Reduction &reduction, ArrayRef<Value> gradie
     sum = locals.front();
   } else {
     RankedTensorType whole = storage->getReduced();
-    // What is whole already is padded to the size of all shards, so that it can be cut.
+    // Gradients that are whole already are padded to the size of all shards, to be sliced.
     if (split && !scatters)
       whole = whole.clone(storage->shard.getNumElements() * ranks);
     sum = FlattenOp::create(builder, loc, whole, locals);
@@ -308,7 +308,8 @@ void StepPartitioner::reduce(Reduction &reduction, unsigned part, Operation *las
   bool dimension = reduction.storage->placement.getKind() == StorageKind::dimension;
   Value shard = dimension ? reduceAlongDimension(reduction, reduction.parts[part].front(), user)
                           : reduceStored(reduction, reduction.parts[part], user);
-  // Norm and update work in the type of what is stored; so do the terms of a tied weight add up.
+  // Norm and update compute in the type of the stored shard; so does the sum of the terms of a tied
+  // weight.
   if (shard.getType() != reduction.storage->shard)
     shard = arith::ExtFOp::create(builder, nameLoc(reduction.storage, "widen", shard.getLoc()),
                                   reduction.storage->shard, shard);

@@ -1,4 +1,4 @@
-//===- LocalOps.cpp - compute on what one rank holds ----------------------===//
+//===- LocalOps.cpp - computation on the parts of one rank ----------------===//
 
 #include "dialect/nn/Precision.h"
 #include "passes/local/partition/StepPartitioner.h"

@@ -1,4 +1,4 @@
-//===- LocalValues.cpp - what one rank holds, and its padding -------------===//
+//===- LocalValues.cpp - the parts of one rank, and their padding ---------===//
 
 #include "passes/local/partition/LocalValues.h"
 #include "dialect/fsdp/AxisParts.h"

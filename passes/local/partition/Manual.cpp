@@ -1,4 +1,4 @@
-//===- Manual.cpp - what the model says in the terms of one rank ----------===//
+//===- Manual.cpp - manual regions, in the terms of one rank --------------===//
 //
 // A value in local terms is a tensor of the size that one rank along the manual axes has, so that
 // the other axes split it like any value. Where it enters, the part that a rank has of the whole

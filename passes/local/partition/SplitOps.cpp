@@ -1,4 +1,4 @@
-//===- SplitOps.cpp - ops that say themselves what a rank computes ---------===//
+//===- SplitOps.cpp - ops that define their computation on a rank ---------===//
 
 #include "dialect/nn/Precision.h"
 #include "passes/local/partition/StepPartitioner.h"

@@ -1,4 +1,4 @@
-//===- StorageLayout.cpp - what one rank keeps of the parameters ----------===//
+//===- StorageLayout.cpp - storages of the parameters on one rank ---------===//
 
 #include "passes/local/partition/StorageLayout.h"
 #include "dialect/fsdp/AxisParts.h"
@@ -47,8 +47,8 @@ std::optional<Buckets> Buckets::parse(StringRef text) {
 }
 
 namespace {
-/// What decides whether two units may share storages: the stage of their ops, and each parameter's
-/// type, placement, split and update.
+/// The properties in which units that share storages agree: the stages of their ops, and each
+/// parameter's type, placement, split and update.
 struct UnitForm {
   std::set<int64_t> stages;
   SmallVector<std::array<Attribute, 4>> params;
@@ -59,7 +59,8 @@ struct UnitForm {
 };
 } // namespace
 
-/// "h.0..3" for "h.0" to "h.3": what the last name does not share with the first one is added.
+/// "h.0..3" for "h.0" to "h.3": the last name is added without the prefix, up to a dot, that it
+/// shares with the first one.
 static std::string spanOf(StringRef first, StringRef last) {
   const size_t dot = first.rfind('.');
   if (dot != StringRef::npos && last.starts_with(first.take_front(dot + 1)))
@@ -68,7 +69,8 @@ static std::string spanOf(StringRef first, StringRef last) {
 }
 
 /// Runs of `count` units, consecutive in the order of their parameters, that are alike and of one
-/// stage; what is left of a run is merged too. The name of each for its units.
+/// stage; the units that remain at the end of a run are merged too. Maps each unit to the name of
+/// its merged run.
 static llvm::StringMap<std::string>
 mergeUnits(ModuleOp module, const DenseMap<StringAttr, OptimizerAttr> &optimizers, int64_t count) {
   llvm::MapVector<StringAttr, UnitForm> forms;

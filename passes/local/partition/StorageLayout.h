@@ -51,8 +51,8 @@ struct Storage {
   ArrayRef<StringAttr> getAxes() const { return placement.getAxes(); }
 };
 
-/// What is gathered and reduced together: `units` consecutive units that are alike, or each
-/// parameter separately (0).
+/// The parameters that are gathered and reduced together: those of `units` consecutive units that
+/// are alike, or each separately (0).
 struct Buckets {
   int64_t units = 1;
 

@@ -1,4 +1,4 @@
-//===- SegmentStages.cpp - which stage computes what of a segment ---------===//
+//===- SegmentStages.cpp - the stage of each op of a segment --------------===//
 
 #include "passes/local/stages/SegmentStages.h"
 
@@ -34,7 +34,7 @@ LogicalResult SegmentStages::place(Operation *op, CarriedStages &carried) {
   if (auto load = dyn_cast<CarryLoadOp>(op)) {
     auto known = carried.find(load.getCarried());
     if (known == carried.end() || !stored.contains(load.getCarried()))
-      ofUpdate = true; // of what earlier segments have stored
+      ofUpdate = true; // reads a tensor that earlier segments have stored
     else
       part = known->second;
   }

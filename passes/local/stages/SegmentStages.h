@@ -1,4 +1,4 @@
-//===- SegmentStages.h - which stage computes what of a segment -*- C++ -*-===//
+//===- SegmentStages.h - the stage of each op of a segment ------*- C++ -*-===//
 
 #ifndef PASSES_LOCAL_STAGES_SEGMENTSTAGES_H
 #define PASSES_LOCAL_STAGES_SEGMENTSTAGES_H

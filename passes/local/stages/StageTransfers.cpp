@@ -1,4 +1,4 @@
-//===- StageTransfers.cpp - what passes from stage to stage ---------------===//
+//===- StageTransfers.cpp - values that pass between stages ---------------===//
 
 #include "passes/local/stages/StageTransfers.h"
 

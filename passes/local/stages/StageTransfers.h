@@ -1,4 +1,4 @@
-//===- StageTransfers.h - what passes from stage to stage -------*- C++ -*-===//
+//===- StageTransfers.h - values that pass between stages -------*- C++ -*-===//
 
 #ifndef PASSES_LOCAL_STAGES_STAGETRANSFERS_H
 #define PASSES_LOCAL_STAGES_STAGETRANSFERS_H
@@ -18,8 +18,9 @@ public:
                             int64_t numStages);
 
   int64_t getNumStages() const { return static_cast<int64_t>(up.size()); }
-  /// What the rank of `part` receives before it, and sends: first what it has received, then what
-  /// forward has made for backward, then what the part makes, in order.
+  /// The values that the rank of `part` receives before it, and those that it sends: first the
+  /// received ones, then those that forward has computed for backward, then those that the part
+  /// computes, in order.
   ArrayRef<Value> into(StagePart part) const {
     const int64_t from = part.stage + (part.backward ? 1 : -1);
     return from < 0 || from >= getNumStages() ? ArrayRef<Value>() : outOf({from, part.backward});
@@ -27,7 +28,7 @@ public:
   ArrayRef<Value> outOf(StagePart part) const {
     return part.backward ? down[part.stage] : up[part.stage];
   }
-  /// The ranks that have `value`, which a part makes.
+  /// The ranks that have `value`, which a part computes.
   RankSet holdersOf(Value value) const { return holders.lookup(value); }
 
 private:

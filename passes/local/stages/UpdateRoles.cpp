@@ -1,4 +1,4 @@
-//===- UpdateRoles.cpp - which ranks compute what behind microbatches -----===//
+//===- UpdateRoles.cpp - ranks of the ops behind microbatches -------------===//
 
 #include "passes/local/stages/UpdateRoles.h"
 
@@ -7,7 +7,8 @@ using namespace mlir::fsdp;
 
 static bool isScalar(Value value) { return cast<RankedTensorType>(value.getType()).getRank() == 0; }
 
-/// Whether `op` does more than to compute results: outputs, the step state, what a rank keeps.
+/// Whether `op` does more than to compute results: it changes outputs, the step state, or tensors
+/// that a rank keeps.
 static bool hasEffects(Operation *op) {
   return op->getNumResults() == 0 || isa<OptimizerStepOp>(op);
 }
@@ -52,8 +53,9 @@ UpdateRoles::UpdateRoles(const SegmentStages &stages, int64_t ranks, const Carri
                          const llvm::StringMap<RankSet> &owners,
                          llvm::function_ref<RankSet(Value)> holders)
     : stages(stages), ranks(ranks), carried(carried), owners(owners) {
-  // Who computes an op if needed: those that have its operands, or, where the op has effects, all
-  // that are to have these. Scalars are exchanged as soon as possible, so everyone can have them.
+  // The ranks that can compute an op: those that have its operands, or, where the op has effects,
+  // all that are to have these. Scalars are exchanged as soon as possible, so every rank can have
+  // them.
   for (Operation *op : stages.getUpdates()) {
     const RankSet allowed = constraintOf(op);
     RankSet common = allowed, any(static_cast<unsigned>(ranks));
@@ -66,7 +68,7 @@ UpdateRoles::UpdateRoles(const SegmentStages &stages, int64_t ranks, const Carri
     any &= allowed;
     available[op] = common.any() ? common : any.any() ? any : allowed;
   }
-  // Who has to, from the last op to the first.
+  // The ranks that must compute an op, from the last op to the first.
   DenseMap<Value, RankSet> needed;
   for (Operation *op : llvm::reverse(stages.getUpdates())) {
     RankSet need(static_cast<unsigned>(ranks));
@@ -81,7 +83,7 @@ UpdateRoles::UpdateRoles(const SegmentStages &stages, int64_t ranks, const Carri
     RankSet does = need;
     does &= can;
     if (does != need)
-      does.set(can.find_first()); // it sends the others what it has
+      does.set(can.find_first()); // it sends its results to the others
     computing[op] = does;
     for (Value operand : op->getOperands()) {
       RankSet &known =
@@ -89,7 +91,7 @@ UpdateRoles::UpdateRoles(const SegmentStages &stages, int64_t ranks, const Carri
       known |= does;
     }
   }
-  // What is exchanged, and when.
+  // The exchanged values, and the rounds of their exchanges.
   DenseMap<Value, size_t> readyIn; ///< the round from which on a value is where it is needed
   auto addExchange = [&](Value value, size_t round) {
     auto known = needed.find(value);

@@ -1,4 +1,4 @@
-//===- UpdateRoles.h - which ranks compute what behind microbatches -*- C++ -*-===//
+//===- UpdateRoles.h - ranks of the ops behind microbatches -----*- C++ -*-===//
 
 #ifndef PASSES_LOCAL_STAGES_UPDATEROLES_H
 #define PASSES_LOCAL_STAGES_UPDATEROLES_H
@@ -22,7 +22,7 @@ struct Exchange {
 /// The ops of kind `update` of a segment, in rounds: those of a round need nothing that is
 /// exchanged in it or later. Each op is computed by the ranks that need it, if they have its
 /// operands: outputs and the advance of the step by all, an update by the owners of the storage.
-/// Where ranks need what others have, such as a loss or the squares of gradients, it is exchanged,
+/// Values that ranks need from others, such as a loss or the squares of gradients, are exchanged,
 /// scalars of one round together.
 class UpdateRoles {
 public:
@@ -51,7 +51,7 @@ private:
   int64_t ranks;
   const CarriedStages &carried;
   const llvm::StringMap<RankSet> &owners;
-  DenseMap<Operation *, RankSet> available; ///< who can compute an op without an exchange of it
+  DenseMap<Operation *, RankSet> available; ///< ranks that need no exchange to compute an op
   DenseMap<Operation *, RankSet> computing;
   SmallVector<Round> rounds;
 };
