@@ -20,7 +20,7 @@ def FSDP_InputOp : FSDP_Op<"input", [Pure, InGlobalPhase, InLocalPhase, InSchedu
     - (C1) `shard_of` and `over` are given together; the local size is the ceil-divided batch, of at least one
       sample, ceil-divided once more by `microbatches`; axes are distinct axes of the mesh.
     - (C4) `microbatches` is at least 1, and given together with `shard_of`.
-    - (C2) `sample_dim` is a dimension of the type.
+    - (C2) `sample_dim` is a dimension of the type, of at least one sample.
     - (C3) the name is not `__metadata__`.
     - (C5) `at` is at least 0 and less than `microbatches`, and given with it only.
 

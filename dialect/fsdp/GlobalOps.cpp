@@ -55,6 +55,8 @@ LogicalResult InputOp::verify() {
   if (dim < 0 || dim >= type.getRank())
     return emitOpError() << "counts samples along dimension " << dim
                          << ", expected a dimension below " << type.getRank();
+  if (type.getDimSize(dim) == 0)
+    return emitOpError() << "holds 0 samples, expected at least 1";
   if (getGlobalBatch().has_value() != getOver().has_value())
     return emitOpError() << "needs both 'shard_of' and 'over', or neither";
   for (StringRef source : {tokensAttrName, targetsAttrName}) {

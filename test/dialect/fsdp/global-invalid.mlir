@@ -91,6 +91,15 @@ fsdp.step @eval evaluate {
 
 // -----
 
+// input C2: a batch has samples.
+
+fsdp.step @eval evaluate {
+  // expected-error @below {{holds 0 samples, expected at least 1}}
+  %x = fsdp.input "x" sample_dim 0 : tensor<0x3xf32>
+}
+
+// -----
+
 // read C1.
 
 fsdp.step @eval evaluate {
