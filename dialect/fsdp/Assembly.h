@@ -22,15 +22,6 @@ ParseResult parseShardTypes(OpAsmParser &parser, Type &parameter, Type &gradient
 void printShardTypes(OpAsmPrinter &printer, Operation *op, Type parameter, Type gradient,
                      TypeRange states, Type newParameter, TypeRange newStates);
 
-/// The axes of a mesh, `["data"=2, "fsdp"=4]`.
-ParseResult parseMeshAxes(AsmParser &parser, SmallVectorImpl<StringAttr> &names,
-                          SmallVectorImpl<int64_t> &sizes);
-void printMeshAxes(AsmPrinter &printer, ArrayRef<StringAttr> names, ArrayRef<int64_t> sizes);
-/// The axes of each dimension of a sharding, `[{"fsdp", ?}, {}]`, where `?` marks open dimensions.
-ParseResult parseDimShardings(AsmParser &parser, SmallVectorImpl<ArrayAttr> &axes,
-                              SmallVectorImpl<bool> &open);
-void printDimShardings(AsmPrinter &printer, ArrayRef<ArrayAttr> axes, ArrayRef<bool> open);
-
 /// The contents of `#fsdp.structure`, without brackets: `"h.0" backward`.
 ParseResult parseStructure(AsmParser &parser, StructureAttr &structure);
 void printStructure(AsmPrinter &printer, StructureAttr structure);

@@ -34,8 +34,8 @@ def FSDP_MeshAttr : FSDP_Attr<"Mesh", "mesh"> {
   let parameters = (ins
     ArrayRefParameter<"::mlir::StringAttr">:$axisNames,
     ArrayRefParameter<"int64_t">:$axisSizes,
-    OptionalArrayRefParameter<"int64_t">:$devices);
-  let assemblyFormat = "`<` custom<MeshAxes>($axisNames, $axisSizes) (`,` `devices` `=` `[` $devices^ `]`)? `>`";
+    ArrayRefParameter<"int64_t">:$devices);
+  let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     /// The number of ranks: the product of the axis sizes.
@@ -81,8 +81,8 @@ def FSDP_ShardingAttr : FSDP_Attr<"Sharding", "sharding"> {
     "::mlir::FlatSymbolRefAttr":$mesh,
     ArrayRefParameter<"::mlir::ArrayAttr">:$dimAxes,
     ArrayRefParameter<"bool">:$dimOpen,
-    OptionalArrayRefParameter<"::mlir::StringAttr">:$unreduced);
-  let assemblyFormat = "`<` $mesh `,` custom<DimShardings>($dimAxes, $dimOpen) (`,` `unreduced` `=` `{` $unreduced^ `}`)? `>`";
+    ArrayRefParameter<"::mlir::StringAttr">:$unreduced);
+  let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     /// The sharding that replicates a tensor of `rank` dimensions; open dimensions may
@@ -96,9 +96,6 @@ def FSDP_ShardingAttr : FSDP_Attr<"Sharding", "sharding"> {
     int64_t getRank() const { return getDimAxes().size(); }
     /// The axes that split dimension `dim`, major to minor.
     ::llvm::SmallVector<::mlir::StringAttr> getAxes(int64_t dim) const;
-    /// The axes of each dimension, and those of all dimensions.
-    ::llvm::SmallVector<::llvm::SmallVector<::mlir::StringAttr>> getDims() const;
-    ::llvm::SmallVector<::mlir::StringAttr> getSplitAxes() const;
     /// True where no dimension is split and nothing is unreduced.
     bool isReplicated() const;
     /// The shape that one rank holds of a tensor of the `global` shape: ceil-divided.

@@ -180,7 +180,10 @@ static LogicalResult verifyRequested(Operation *op, ShardingAttr sharding) {
                              << " dimensions, expected " << rank;
   if (!sharding.getUnreduced().empty())
     return op->emitOpError() << "cannot request partial sums; leave 'unreduced' out";
-  return fsdp::detail::verifyParts(op, sharding.getSplitAxes(), "names");
+  SmallVector<StringAttr> axes;
+  for (int64_t dim = 0; dim < sharding.getRank(); ++dim)
+    llvm::append_range(axes, sharding.getAxes(dim));
+  return fsdp::detail::verifyParts(op, axes, "names");
 }
 
 LogicalResult ConstraintOp::verify() {

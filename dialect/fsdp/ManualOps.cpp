@@ -52,7 +52,8 @@ static LogicalResult verifyBoundary(Operation *op, const Twine &what, ShardingAt
                              << sharding.getUnreduced().front() << " in " << what
                              << ", expected floats";
   SmallVector<StringAttr> named(sharding.getUnreduced());
-  llvm::append_range(named, sharding.getSplitAxes());
+  for (int64_t dim = 0; dim < sharding.getRank(); ++dim)
+    llvm::append_range(named, sharding.getAxes(dim));
   for (StringAttr axis : named)
     if (!llvm::is_contained(over, axis))
       return op->emitOpError() << "has a sharding of " << what << " over axis " << axis

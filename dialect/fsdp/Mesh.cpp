@@ -1,6 +1,5 @@
 //===- Mesh.cpp - ranks and coordinates -----------------------------------===//
 
-#include "dialect/fsdp/Assembly.h"
 #include "dialect/fsdp/AxisParts.h"
 #include "dialect/fsdp/Names.h"
 
@@ -61,25 +60,47 @@ LogicalResult MeshOp::verify() {
   return diag;
 }
 
-ParseResult mlir::fsdp::parseMeshAxes(AsmParser &parser, SmallVectorImpl<StringAttr> &names,
-                                      SmallVectorImpl<int64_t> &sizes) {
-  return parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&]() -> ParseResult {
+Attribute MeshAttr::parse(AsmParser &parser, Type) {
+  SmallVector<StringAttr> names;
+  SmallVector<int64_t> sizes, devices;
+  auto parseAxis = [&]() -> ParseResult {
     std::string name;
-    if (parser.parseString(&name) || parser.parseEqual() ||
-        parser.parseInteger(sizes.emplace_back()))
+    int64_t size;
+    if (parser.parseString(&name) || parser.parseEqual() || parser.parseInteger(size))
       return failure();
     names.push_back(StringAttr::get(parser.getContext(), name));
+    sizes.push_back(size);
     return success();
-  });
+  };
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseLess() || parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, parseAxis))
+    return {};
+  if (succeeded(parser.parseOptionalComma())) {
+    if (parser.parseKeyword("devices") || parser.parseEqual() ||
+        parser.parseCommaSeparatedList(AsmParser::Delimiter::Square,
+                                       [&] { return parser.parseInteger(devices.emplace_back()); }))
+      return {};
+  }
+  if (parser.parseGreater())
+    return {};
+  auto emitError = [&] { return parser.emitError(loc); };
+  return MeshAttr::getChecked(function_ref<InFlightDiagnostic()>(emitError), parser.getContext(),
+                              ArrayRef<StringAttr>(names), ArrayRef<int64_t>(sizes),
+                              ArrayRef<int64_t>(devices));
 }
 
-void mlir::fsdp::printMeshAxes(AsmPrinter &printer, ArrayRef<StringAttr> names,
-                               ArrayRef<int64_t> sizes) {
-  printer << "[";
-  llvm::interleaveComma(llvm::zip_equal(names, sizes), printer, [&](auto axis) {
+void MeshAttr::print(AsmPrinter &printer) const {
+  printer << "<[";
+  llvm::interleaveComma(llvm::zip(getAxisNames(), getAxisSizes()), printer, [&](auto axis) {
     printer << std::get<0>(axis) << "=" << std::get<1>(axis);
   });
   printer << "]";
+  if (!getDevices().empty()) {
+    printer << ", devices = [";
+    llvm::interleaveComma(getDevices(), printer);
+    printer << "]";
+  }
+  printer << ">";
 }
 
 /// Fails unless the axes of a mesh that are parts of one axis are all of its parts, major to minor.
@@ -150,7 +171,12 @@ LogicalResult MeshAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
-int64_t MeshAttr::getNumRanks() const { return nn::elementsOf(getAxisSizes()); }
+int64_t MeshAttr::getNumRanks() const {
+  int64_t ranks = 1;
+  for (int64_t size : getAxisSizes())
+    ranks *= size;
+  return ranks;
+}
 
 int64_t MeshAttr::getAxisIndex(StringRef axis) const {
   for (auto [index, name] : llvm::enumerate(getAxisNames()))

@@ -78,7 +78,10 @@ static LogicalResult verifyPlacement(ParamOp param, PlacementAttr placement) {
     return param.emitOpError() << "placement splits " << compute.getRank()
                                << " dimensions in compute, expected " << type.getRank()
                                << " as in the type";
-  return verifyParts(param, compute.getSplitAxes(), "placement computes over");
+  SmallVector<StringAttr> axes;
+  for (int64_t dim = 0; dim < compute.getRank(); ++dim)
+    llvm::append_range(axes, compute.getAxes(dim));
+  return verifyParts(param, axes, "placement computes over");
 }
 
 RankedTensorType ParamOp::getComputeType() {
@@ -90,10 +93,12 @@ RankedTensorType ParamOp::getComputeType() {
 }
 
 SmallVector<StringAttr> ParamOp::getComputeAxes() {
+  SmallVector<StringAttr> axes;
   PlacementAttr placement = getPlacementAttr();
   if (!placement || !placement.getCompute())
-    return {};
-  SmallVector<StringAttr> axes = placement.getCompute().getSplitAxes();
+    return axes;
+  for (int64_t dim = 0; dim < placement.getCompute().getRank(); ++dim)
+    llvm::append_range(axes, placement.getCompute().getAxes(dim));
   MeshAttr mesh = getMesh(*this);
   llvm::sort(axes, [&](StringAttr a, StringAttr b) {
     return mesh.getAxisIndex(a) < mesh.getAxisIndex(b);

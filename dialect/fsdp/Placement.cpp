@@ -1,6 +1,5 @@
 //===- Placement.cpp - placement and initializer attributes ---------------===//
 
-#include "dialect/fsdp/Assembly.h"
 #include "dialect/fsdp/AxisParts.h"
 
 #include "mlir/IR/DialectImplementation.h"

@@ -1,6 +1,5 @@
 //===- Sharding.cpp - how a value is spread over a mesh -------------------===//
 
-#include "dialect/fsdp/Assembly.h"
 #include "dialect/fsdp/AxisParts.h"
 
 #include "mlir/IR/DialectImplementation.h"
@@ -11,33 +10,58 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-ParseResult mlir::fsdp::parseDimShardings(AsmParser &parser, SmallVectorImpl<ArrayAttr> &axes,
-                                          SmallVectorImpl<bool> &open) {
-  return parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&]() -> ParseResult {
-    SmallVector<StringAttr> names;
-    bool &isOpen = open.emplace_back(false);
-    if (parser.parseLBrace())
-      return failure();
-    const bool isEmpty = succeeded(parser.parseOptionalRBrace());
-    while (!isEmpty && !isOpen) {
-      std::string name;
-      isOpen = succeeded(parser.parseOptionalQuestion());
-      if (!isOpen && parser.parseString(&name))
-        return failure();
-      if (!isOpen)
-        names.push_back(StringAttr::get(parser.getContext(), name));
-      if (failed(parser.parseOptionalComma()))
-        break;
+/// Parses `{"a", "b"}` with an optional trailing `?` into `axes`.
+static ParseResult parseAxes(AsmParser &parser, SmallVectorImpl<StringAttr> &axes, bool *open) {
+  if (parser.parseLBrace())
+    return failure();
+  if (succeeded(parser.parseOptionalRBrace()))
+    return success();
+  do {
+    if (open && succeeded(parser.parseOptionalQuestion())) {
+      *open = true;
+      break;
     }
-    axes.push_back(getAxisArray(parser.getContext(), names));
-    return isEmpty ? success() : parser.parseRBrace();
-  });
+    std::string name;
+    if (parser.parseString(&name))
+      return failure();
+    axes.push_back(StringAttr::get(parser.getContext(), name));
+  } while (succeeded(parser.parseOptionalComma()));
+  return parser.parseRBrace();
 }
 
-void mlir::fsdp::printDimShardings(AsmPrinter &printer, ArrayRef<ArrayAttr> axes,
-                                   ArrayRef<bool> open) {
-  printer << "[";
-  llvm::interleaveComma(llvm::zip_equal(axes, open), printer, [&](auto dim) {
+Attribute ShardingAttr::parse(AsmParser &parser, Type) {
+  FlatSymbolRefAttr mesh;
+  SmallVector<ArrayAttr> dimAxes;
+  SmallVector<bool> dimOpen;
+  SmallVector<StringAttr> unreduced;
+  SMLoc loc = parser.getCurrentLocation();
+  auto parseDim = [&]() -> ParseResult {
+    SmallVector<StringAttr> axes;
+    bool open = false;
+    if (parseAxes(parser, axes, &open))
+      return failure();
+    dimAxes.push_back(getAxisArray(parser.getContext(), axes));
+    dimOpen.push_back(open);
+    return success();
+  };
+  if (parser.parseLess() || parser.parseAttribute(mesh) || parser.parseComma() ||
+      parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, parseDim))
+    return {};
+  if (succeeded(parser.parseOptionalComma()))
+    if (parser.parseKeyword("unreduced") || parser.parseEqual() ||
+        parseAxes(parser, unreduced, nullptr))
+      return {};
+  if (parser.parseGreater())
+    return {};
+  auto emitError = [&] { return parser.emitError(loc); };
+  return ShardingAttr::getChecked(function_ref<InFlightDiagnostic()>(emitError),
+                                  parser.getContext(), mesh, ArrayRef<ArrayAttr>(dimAxes),
+                                  ArrayRef<bool>(dimOpen), ArrayRef<StringAttr>(unreduced));
+}
+
+void ShardingAttr::print(AsmPrinter &printer) const {
+  printer << "<" << getMesh() << ", [";
+  llvm::interleaveComma(llvm::zip(getDimAxes(), getDimOpen()), printer, [&](auto dim) {
     printer << "{";
     llvm::interleaveComma(std::get<0>(dim), printer);
     if (std::get<1>(dim))
@@ -45,6 +69,12 @@ void mlir::fsdp::printDimShardings(AsmPrinter &printer, ArrayRef<ArrayAttr> axes
     printer << "}";
   });
   printer << "]";
+  if (!getUnreduced().empty()) {
+    printer << ", unreduced = {";
+    llvm::interleaveComma(getUnreduced(), printer);
+    printer << "}";
+  }
+  printer << ">";
 }
 
 LogicalResult ShardingAttr::verify(function_ref<InFlightDiagnostic()> emitError, FlatSymbolRefAttr,
@@ -104,17 +134,6 @@ ShardingAttr ShardingAttr::getCanonical(FlatSymbolRefAttr mesh,
 
 SmallVector<StringAttr> ShardingAttr::getAxes(int64_t dim) const {
   return getAxisNames(getDimAxes()[dim]);
-}
-
-SmallVector<SmallVector<StringAttr>> ShardingAttr::getDims() const {
-  return llvm::map_to_vector(getDimAxes(), getAxisNames);
-}
-
-SmallVector<StringAttr> ShardingAttr::getSplitAxes() const {
-  SmallVector<StringAttr> axes;
-  for (ArrayAttr dim : getDimAxes())
-    llvm::append_range(axes, getAxisNames(dim));
-  return axes;
 }
 
 bool ShardingAttr::isReplicated() const {

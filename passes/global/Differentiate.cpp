@@ -307,10 +307,12 @@ static void sumOutside(Operation *firstBackward) {
         }))
       continue;
     ShardingAttr sharding = exit.getSharding();
+    SmallVector<SmallVector<StringAttr>> dims;
+    for (int64_t dim = 0; dim < sharding.getRank(); ++dim)
+      dims.push_back(sharding.getAxes(dim));
     SmallVector<StringAttr> summed(sharding.getUnreduced());
     llvm::append_range(summed, getAxisNames(sum.getOver()));
-    exit.setShardingAttr(
-        ShardingAttr::getCanonical(sharding.getMesh(), sharding.getDims(), summed));
+    exit.setShardingAttr(ShardingAttr::getCanonical(sharding.getMesh(), dims, summed));
     exit.getInputMutable().set(sum.getInput());
     sum.erase();
   }

@@ -38,8 +38,11 @@ static bool leavesSums(Operation *op) {
 }
 
 DimAxes StepShardings::axesOf(Value value) const {
-  ShardingAttr sharding = lookup(value);
-  return sharding ? sharding.getDims() : DimAxes();
+  DimAxes axes;
+  if (ShardingAttr sharding = lookup(value))
+    for (int64_t dim = 0; dim < sharding.getRank(); ++dim)
+      axes.push_back(sharding.getAxes(dim));
+  return axes;
 }
 
 SmallVector<DimAxes> StepShardings::axesOf(ValueRange values) const {
@@ -289,9 +292,11 @@ void StepShardings::keepSums(Operation *op) {
   Value result = op->getResult(0);
   const ShardingAttr wanted = lookup(result);
   auto leaveOut = [&](ArrayRef<StringAttr> axes) {
-    DimAxes fewer = wanted.getDims();
-    for (AxisList &dim : fewer)
-      llvm::erase_if(dim, [&](StringAttr axis) { return llvm::is_contained(axes, axis); });
+    DimAxes fewer;
+    for (int64_t dim = 0; dim < wanted.getRank(); ++dim) {
+      fewer.push_back(wanted.getAxes(dim));
+      llvm::erase_if(fewer.back(), [&](StringAttr axis) { return llvm::is_contained(axes, axis); });
+    }
     shardings[result] = ShardingAttr::getCanonical(wanted.getMesh(), fewer, {});
   };
   // The axes of the sum appear if the result has none of the operands' axes.
