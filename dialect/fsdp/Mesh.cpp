@@ -152,7 +152,7 @@ LogicalResult MeshAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                          << ", expected at least 1";
     if (__builtin_mul_overflow(ranks, size, &ranks) || ranks > mostRanks)
       return emitError() << "mesh axis '" << name.getValue() << "' of size " << size
-                         << "gives the mesh too many ranks, expected at most " << mostRanks;
+                         << " gives the mesh too many ranks, expected at most " << mostRanks;
   }
   if (failed(verifyPartsOfAxes(emitError, names, sizes)))
     return failure();

@@ -24,6 +24,18 @@ using base::Error;
 static constexpr std::size_t kCompared = 1 << 20; // bytes
 static constexpr auto kPollInterval = std::chrono::milliseconds(200);
 
+/// Whether the file was written since the last call. Without this a log to which nobody writes
+/// would be read again in each poll.
+bool LogFollower::changed() {
+  struct stat status;
+  if (fstat(file.get(), &status) != 0)
+    return true;
+  const bool isSame = status.st_size == size && status.st_mtim.tv_sec == modified.tv_sec &&
+                      status.st_mtim.tv_nsec == modified.tv_nsec;
+  size = status.st_size, modified = status.st_mtim;
+  return !isSame;
+}
+
 /// Returns to the position after the last line that the file still has.
 void LogFollower::stepBack() {
   const std::int64_t begin = position - static_cast<std::int64_t>(latest.size());
@@ -76,7 +88,7 @@ void LogFollower::reportSkipped() {
 void LogFollower::poll() {
   struct stat status;
   const bool exists = stat(path.c_str(), &status) == 0;
-  if (file) {
+  if (file && changed()) {
     stepBack();
     readOn(); // also of a file that has another name now
   }
@@ -96,6 +108,7 @@ void LogFollower::poll() {
   stream.skipped = SkippedLines();
   stream.lines = 0, position = 0;
   latest.clear();
+  size = -1;
   readOn();
 }
 

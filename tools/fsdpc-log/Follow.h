@@ -7,6 +7,7 @@
 #include "tools/fsdpc-log/LogReader.h"
 
 #include <cstdint>
+#include <ctime>
 #include <string>
 #include <sys/types.h>
 
@@ -25,6 +26,7 @@ public:
 
 private:
   void readOn();
+  bool changed();
   void stepBack();
   void reportSkipped();
 
@@ -34,6 +36,8 @@ private:
   base::Descriptor file;
   dev_t device = 0;
   ino_t inode = 0;
+  off_t size = -1;           ///< of the file in the last poll
+  timespec modified{};       ///< likewise
   std::int64_t position = 0; ///< of the next byte
   std::string latest;        ///< the bytes before it, which are compared with the file
 };

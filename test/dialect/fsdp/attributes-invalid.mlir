@@ -17,7 +17,7 @@ fsdp.mesh @mesh <["fsdp"=0]>
 
 // -----
 
-// expected-error @below {{mesh axis 'a' of size 4611686018427387904gives the mesh too many ranks, expected at most 1048576}}
+// expected-error @below {{mesh axis 'a' of size 4611686018427387904 gives the mesh too many ranks, expected at most 1048576}}
 fsdp.mesh @mesh <["a"=4611686018427387904, "b"=4]>
 
 // -----
