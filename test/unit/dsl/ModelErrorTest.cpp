@@ -358,7 +358,7 @@ TEST_F(ModelErrorTest, ValuesThatAreNot) {
 
 TEST_F(ModelErrorTest, Inputs) {
   EXPECT_MISTAKE(model->input("x", {10}), "input 'x' is declared twice; give each its own name");
-  EXPECT_MISTAKE_HAS(model->input("z", {0, 4}), "holds 0 samples, expected at least 1");
+  EXPECT_MISTAKE_HAS(model->input("none", {0, 4}), "holds 0 samples, expected at least 1");
   EXPECT_MISTAKE(model->input("z", {10, -1}),
                  "input 'z' has a dimension of size -1, expected at least 0");
   const int64_t wide = int64_t(1) << 32;
