@@ -1,6 +1,7 @@
 //===- Schedule.cpp - from local IR to launches on streams ----------------===//
 
 #include "passes/Passes.h"
+#include "passes/PhaseCheck.h"
 #include "passes/schedule/IssueOrder.h"
 #include "passes/schedule/ProgramOrder.h"
 #include "passes/schedule/Waits.h"
@@ -314,13 +315,8 @@ struct Schedule : fsdp::impl::SchedulePassBase<Schedule> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    if (getPhase(module) != Phase::local) {
-      module.emitError() << "schedules the local phase, got the "
-                         << stringifyPhase(getPhase(module))
-                         << " phase; run 'fsdp-partition' first";
-      return signalPassFailure();
-    }
-    if (failed(verifyPhase(module, Phase::local)))
+    if (failed(requirePhase(module, Phase::local, "schedules the local phase")) ||
+        failed(verifyPhase(module, Phase::local)))
       return signalPassFailure();
     SymbolTable symbols(module);
     // The buffers that a role keeps depend on the accesses of others: they are planned before the
