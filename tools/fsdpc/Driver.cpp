@@ -485,7 +485,7 @@ void Driver::State::printTable(const std::string &table,
   llvm::outs() << table;
   try {
     finishPrinting(llvm::outs());
-  } catch (const Failure &failure) {
+  } catch (const std::runtime_error &failure) {
     if (options.onlyReport()) // only the table was requested
       throw;
     std::cerr << name << ": note: " << failure.what()
@@ -556,6 +556,8 @@ int Driver::State::compile(int argc, char **argv, const Obtain &obtain) {
     return 0;
   } catch (const UsageError &error) {
     return misused(error.what());
+  } catch (const base::NoReader &) {
+    return base::kExitNoReader;
   } catch (const ::fsdp::dsl::ModelError &error) {
     const bool isOfLibrary = ::fsdp::dsl::LibrarySources::contain(error.where.file);
     if (isOfLibrary && dynamic_cast<const ::fsdp::dsl::OptionError *>(&error))

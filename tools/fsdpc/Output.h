@@ -18,7 +18,8 @@ extern const char *const markerName;
 /// The contents of the file at `path`. Throws Failure.
 std::string readFile(const std::string &path);
 
-/// Throws Failure if the printed text cannot be written.
+/// Throws Failure if the printed text cannot be written, base::NoReader if that is because nobody
+/// reads it.
 void finishPrinting(llvm::raw_fd_ostream &out);
 
 /// Fails early if a folder cannot be written to `path`, which must be free or a folder that this
