@@ -473,18 +473,10 @@ void Driver::State::writeReport(std::vector<llvm::json::Value> reports, const st
   printTable(table, {&result, &report, &timeline, &page});
 }
 
-/// Prints `table` to standard output, or to standard error where one of `results` goes to standard
-/// output, which the table would spoil.
 void Driver::State::printTable(const std::string &table,
                                llvm::ArrayRef<const base::OutputPath *> results) {
-  const base::FileIdentity output = base::identityOfDescriptor(STDOUT_FILENO);
-  if (llvm::any_of(results, [&](const auto *path) { return path->identity() == output; })) {
-    llvm::errs() << table;
-    return;
-  }
-  llvm::outs() << table;
   try {
-    finishPrinting(llvm::outs());
+    printBeside(table, results);
   } catch (const std::runtime_error &failure) {
     if (options.onlyReport()) // only the table was requested
       throw;

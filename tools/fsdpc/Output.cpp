@@ -52,6 +52,16 @@ void finishPrinting(llvm::raw_fd_ostream &out) {
     throw Failure(message);
 }
 
+void printBeside(const std::string &table, llvm::ArrayRef<const base::OutputPath *> results) {
+  const base::FileIdentity output = base::identityOfDescriptor(STDOUT_FILENO);
+  if (llvm::any_of(results, [&](const auto *path) { return path->identity() == output; })) {
+    llvm::errs() << table;
+    return;
+  }
+  llvm::outs() << table;
+  finishPrinting(llvm::outs());
+}
+
 void checkFolderOutput(const std::string &text) {
   files::path path = resolved(text);
   files::path folder = path.has_parent_path() ? path.parent_path() : files::path(".");
