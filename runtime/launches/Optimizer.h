@@ -45,17 +45,21 @@ struct UpdateKernel {
   bool deferred;
   Kernel kernel;
 
-  /// The addresses that the launch reads and writes, in order, and the stream of a device.
+  /// The addresses that the launch reads and writes, in order, and the stream of a device. Without
+  /// a device no tuple of them is made: for one of 30 elements a compiler takes longer than for the
+  /// rest of the launch.
   template <typename... P> auto operator()(P... p) const {
     constexpr std::size_t addresses = updates * (3 + 2 * states) + 5 + Scaled;
-    return perform(std::make_tuple(p...), std::make_index_sequence<addresses>(),
-                   std::make_index_sequence<sizeof...(P) - addresses>());
+    const void *all[] = {p...};
+    if constexpr (sizeof...(P) == addresses)
+      return FSDP_KERNEL_FUNCTION(perform_updates, performUpdates)(shardsAt(all), kernel);
+    else
+      return FSDP_KERNEL_FUNCTION(perform_updates, performUpdates)(
+          shardsAt(all), kernel, std::get<addresses>(std::tie(p...)));
   }
 
 private:
-  template <typename All, std::size_t... I, std::size_t... J>
-  auto perform(const All &p, std::index_sequence<I...>, std::index_sequence<J...>) const {
-    const void *all[] = {std::get<I>(p)...};
+  ShardUpdates<states + 1> shardsAt(const void *const *all) const {
     const auto floats = [&](std::size_t i) { return static_cast<const float *>(all[i]); };
     constexpr std::size_t each = 2 + states, lr = updates * each, ok = lr + 1 + Scaled;
     ShardUpdates<states + 1> group{};
@@ -74,8 +78,7 @@ private:
     group.state = static_cast<const StepState *>(all[ok + 1]);
     group.firstBad = const_cast<std::int32_t *>(static_cast<const std::int32_t *>(all[ok + 2]));
     group.deferred = deferred;
-    return FSDP_KERNEL_FUNCTION(perform_updates, performUpdates)(group, kernel,
-                                                                 std::get<sizeof...(I) + J>(p)...);
+    return group;
   }
 };
 

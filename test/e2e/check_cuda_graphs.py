@@ -49,7 +49,8 @@ class Job:
         said, log, weights, root = self.run("streams", "inline", False)
         expect(launched(said) == (0, 0), said)
         expect(folders(root) == SAVED, folders(root))
-        for number, mode in enumerate(("inline", "deferred,shuffle,seed=1", "deferred,shuffle,seed=2")):
+        modes = ("inline", "deferred,shuffle,seed=1", "deferred,shuffle,seed=2")
+        for number, mode in enumerate(training.chosen(modes, 0, 1)):
             said, own_log, own_weights, own_root = self.run(f"graphs-{number}", mode, True)
             graphs, launches = launched(said)
             # Of training and of evaluation. Steps 2 to 7 of two microbatches and more, and evaluations 2 and 3, are launches.
