@@ -116,6 +116,10 @@ TEST_F(ShardingRuleTest, Epilogue) {
   EXPECT_EQ(more.bytes, 64 + 8 + 64);
   EXPECT_FALSE(more.isBias);
   EXPECT_EQ(more.remainingBytes, more.bytes);
+  // A product that is a result too is not written again.
+  const Epilogue kept = epilogue("%t = arith.mulf %s, %s : tensor<8x4xbf16>\nnn.yield %p, %t : "
+                                 "tensor<8x4xbf16>, tensor<8x4xbf16>\n");
+  EXPECT_EQ(kept.bytes, 64 + 8 + 64);
   // The rows of an operand are read, their sum is written; a library has it with the product.
   const Epilogue sum = getEpilogue(
       parse("nn.fused %a, %b : (tensor<16x8xbf16>, tensor<16x4xbf16>) -> (tensor<8x4xf32>, "
