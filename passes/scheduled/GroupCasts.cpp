@@ -11,7 +11,7 @@
 #include "passes/scheduled/ScheduleProblem.h"
 #include "runtime/program/Limits.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -66,7 +66,7 @@ private:
 
   /// Only the cast of a storage is alone in its launch.
   static bool isCast(const PlannedLaunch &launch) {
-    return launch.body.size() == 1 && isa<arith::TruncFOp>(launch.body.front()) &&
+    return launch.body.size() == 1 && nn::isElementwise(launch.body.front()) &&
            launch.ins.size() == 1;
   }
 
@@ -145,9 +145,13 @@ private:
     Block *body = builder.createBlock(&fused.getBody());
     SmallVector<Value> results;
     for (Operation *op : group.body) {
-      Value operand = body->addArgument(op->getOperand(0).getType(), op->getLoc());
-      results.push_back(
-          arith::TruncFOp::create(builder, op->getLoc(), op->getResult(0).getType(), operand));
+      IRMapping mapping;
+      mapping.map(op->getOperand(0), body->addArgument(op->getOperand(0).getType(), op->getLoc()));
+      Operation *inner = builder.clone(*op, mapping);
+      inner->removeDiscardableAttr(FSDPDialect::gathersAttrName);
+      inner->removeDiscardableAttr(FSDPDialect::shardingsAttrName);
+      removeStructure(inner);
+      results.push_back(inner->getResult(0));
     }
     nn::YieldOp::create(builder, cast->getLoc(), results);
     group.body.assign({fused});
@@ -192,9 +196,9 @@ private:
 bool mlir::fsdp::hasLoneCasts(ModuleOp module) {
   for (auto program : module.getOps<ProgramOp>())
     for (auto segment : program.getOps<SegmentOp>())
-      for (auto cast : segment.getOps<arith::TruncFOp>())
-        if (cast->getDiscardableAttr(FSDPDialect::gathersAttrName) &&
-            llvm::none_of(cast->getUsers(), involvesPeers))
+      for (Operation &op : segment.getBody().front())
+        if (op.getDiscardableAttr(FSDPDialect::gathersAttrName) && nn::isElementwise(&op) &&
+            llvm::none_of(op.getUsers(), involvesPeers))
           return true;
   return false;
 }
