@@ -99,7 +99,7 @@ OutputPath::OutputPath(std::string name) : path(std::move(name)) {
       openStream(target, S_ISFIFO(status.st_mode));
       return;
     }
-    if (access(target.c_str(), W_OK) != 0)
+    if (access(target.c_str(), W_OK) != 0 && errno != ENOENT) // renamed by another run: as none
       cannot("write", path, std::strerror(errno));
   } else if (errno == ENAMETOOLONG) {
     cannot("create", path, std::strerror(errno));

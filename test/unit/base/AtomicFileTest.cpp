@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <csignal>
 #include <fcntl.h>
 #include <filesystem>
@@ -195,6 +196,22 @@ TEST_F(AtomicFileTest, RefusesInvalidDestinations) {
   refused("/nowhere/out", "there is no folder '/nowhere'; create it first");
   ASSERT_EQ(mknod(at("socket").c_str(), S_IFSOCK | 0600, 0), 0);
   refused(at("socket"), "it is a socket, expected a file, a FIFO, a character device or nothing");
+}
+
+/// Another run that begins at the same time renames its old log.
+TEST_F(AtomicFileTest, ADestinationMayBeRenamedMeanwhile) {
+  file.write("old");
+  std::atomic<bool> isDone = false;
+  std::thread other([&] {
+    while (!isDone) {
+      fs::rename(file.path, at("aside"));
+      fs::rename(at("aside"), file.path);
+    }
+  });
+  for (int i = 0; i < 20000; ++i)
+    EXPECT_EQ(messageOf([&] { OutputPath output(file.path); }), "no error");
+  isDone = true;
+  other.join();
 }
 
 TEST_F(AtomicFileTest, ASignalLeavesNothingBehind) {
