@@ -88,11 +88,15 @@ static void join(nn::FusedOp maker, unsigned product, nn::FusedOp reader) {
   for (Value operand : reader->getOperands())
     if (operand != between)
       operands.insert(operand);
-  // The reader's results come first: one of them takes the place of the product.
+  // The reader's results come first. The first of all takes the place of the product.
   SmallVector<Value> replaced(reader->result_begin(), reader->result_end());
   for (OpResult result : maker->getResults())
     if (result != between)
       replaced.push_back(result);
+  const auto place =
+      llvm::find_if(replaced, [&](Value result) { return result.getType() == between.getType(); });
+  const auto first = place - replaced.begin();
+  std::rotate(replaced.begin(), place, place + 1);
   OpBuilder builder(maker);
   auto joined = nn::FusedOp::create(builder, maker.getLoc(), TypeRange(ValueRange(replaced)),
                                     operands.getArrayRef());
@@ -106,6 +110,7 @@ static void join(nn::FusedOp maker, unsigned product, nn::FusedOp reader) {
   SmallVector<Value> yielded = cloneBody(reader, builder, mapping);
   made.erase(made.begin() + product);
   yielded.append(made);
+  std::rotate(yielded.begin(), yielded.begin() + first, yielded.begin() + first + 1);
   nn::YieldOp::create(builder, maker.getLoc(), yielded);
   for (auto [old, result] : llvm::zip_equal(replaced, joined->getResults()))
     old.replaceAllUsesWith(result);

@@ -31,6 +31,35 @@ module attributes {fsdp.phase = "local"} {
 
 // -----
 
+// The first result has the type of the product, in whose place it is, though the reader has another one first.
+// CHECK-LABEL: fsdp.segment @types
+// CHECK:      nn.fused {{.*}} -> (tensor<16x16xbf16>, tensor<16x16xf32>, tensor<16x16xbf16>) {
+// CHECK-NOT:  nn.fused
+// CHECK:      fsdp.flatten
+module attributes {fsdp.phase = "local"} {
+  fsdp.program @all role {} {
+    fsdp.segment @types train next [@types] {
+      %x = fsdp.input "x" sample_dim 0 : tensor<16x4xbf16>
+      %w = fsdp.input "w" sample_dim 0 : tensor<16x4xbf16>
+      %g = fsdp.input "g" sample_dim 0 : tensor<16x16xbf16>
+      %u = fsdp.input "u" sample_dim 0 : tensor<16x16xbf16>
+      %p = nn.einsum "rk,ck->rc" %x, %w : (tensor<16x4xbf16>, tensor<16x4xbf16>) -> tensor<16x16xbf16>
+      %c = arith.mulf %p, %g : tensor<16x16xbf16>
+      %wide = arith.extf %c : tensor<16x16xbf16> to tensor<16x16xf32>
+      %d32 = math.absf %wide : tensor<16x16xf32>
+      %d = arith.truncf %d32 : tensor<16x16xf32> to tensor<16x16xbf16>
+      %a = arith.mulf %p, %u : tensor<16x16xbf16>
+      %b = arith.negf %a : tensor<16x16xbf16>
+      %s = nn.softmax %wide : tensor<16x16xf32>
+      %e = fsdp.square_sum %s : tensor<16x16xf32>
+      %f = fsdp.flatten %b, %d : (tensor<16x16xbf16>, tensor<16x16xbf16>) -> tensor<512xbf16>
+      %n = fsdp.square_sum %f : tensor<512xbf16>
+    }
+  }
+}
+
+// -----
+
 // Something else reads the product too.
 // CHECK-LABEL: fsdp.segment @other
 // CHECK-COUNT-2: nn.fused
