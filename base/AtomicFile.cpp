@@ -1,6 +1,7 @@
 #include "base/AtomicFile.h"
 
 #include "base/Error.h"
+#include "base/StandardOutput.h"
 
 #include <atomic>
 #include <cerrno>
@@ -91,6 +92,7 @@ AtomicFile::AtomicFile(const OutputPath &output, FileSystem &system, AtomicFileO
     createTemporary();
     return;
   }
+  isStandardOutput = output.identity() == identityOfDescriptor(STDOUT_FILENO);
   descriptor = fcntl(output.stream(), F_DUPFD_CLOEXEC, 3);
   if (descriptor < 0)
     failed("write", errno);
@@ -200,6 +202,8 @@ void AtomicFile::failed(const char *doing, int reason) {
   if (reason == ENOSPC || reason == EDQUOT)
     message += std::string("; free some space or choose another location") +
                (temporary.empty() ? "" : "; nothing has been changed there");
+  if (reason == EPIPE && isStandardOutput)
+    throw NoReader(message);
   throw Error(message);
 }
 

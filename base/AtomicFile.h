@@ -54,7 +54,8 @@ private:
   FileSystem &system;
   const AtomicFileOptions options;
   std::string described, target;
-  std::string temporary; ///< empty for a stream
+  bool isStandardOutput = false; ///< whose reader may leave: NoReader
+  std::string temporary;         ///< empty for a stream
   std::uint64_t size = 0;
   int descriptor = -1;
 };

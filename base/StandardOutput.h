@@ -3,9 +3,20 @@
 #ifndef BASE_STANDARDOUTPUT_H
 #define BASE_STANDARDOUTPUT_H
 
+#include "base/Error.h"
+
 #include <string>
 
 namespace base {
+
+/// The reader of standard output has closed the pipe, as in `| head -1`.
+class NoReader : public Error {
+public:
+  using Error::Error;
+};
+
+/// The exit status then, as of a program that SIGPIPE has ended. Nothing is printed.
+constexpr int kExitNoReader = 141;
 
 /// Prints `text`, the whole result of a command (help, an options file), to standard output. Throws
 /// an Error if it cannot be written, as on a full disk. If the reader has closed the pipe, as in `|

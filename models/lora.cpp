@@ -4,10 +4,10 @@
 
 #include "base/NamePattern.h"
 #include "base/Numbers.h"
+#include "base/Sequences.h"
 #include "dsl/ModelConfig.h"
 #include <algorithm>
 #include <cmath>
-#include <sstream>
 
 using namespace fsdp::dsl;
 
@@ -27,9 +27,7 @@ Lora::Lora(Model &model, const LoraConfig &config, const std::string &usual)
     throw OptionError(Where::here(), std::string("got ") +
                                          (config.alpha != 0 ? "--lora-alpha" : "--lora-on") +
                                          " without --lora: give the rank of the adapters");
-  std::istringstream text(config.on.empty() ? usual : config.on);
-  for (std::string pattern; std::getline(text, pattern, ',');)
-    patterns.push_back(pattern);
+  patterns = base::listElements(config.on.empty() ? usual : config.on);
 }
 
 Scope Lora::base(const Scope &scope) const { return config.rank > 0 ? scope.frozen() : scope; }

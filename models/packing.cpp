@@ -6,7 +6,6 @@
 #include "base/PrintableText.h"
 #include "base/Sequences.h"
 #include <algorithm>
-#include <sstream>
 
 using namespace fsdp::dsl;
 
@@ -27,8 +26,7 @@ struct Answers {
 
 static std::vector<int64_t> tokensIn(const std::string &text, const std::string &option) {
   std::vector<int64_t> tokens;
-  std::istringstream stream(text + ",");
-  for (std::string word; std::getline(stream, word, ',');) {
+  for (const std::string &word : base::listElements(text)) {
     int64_t token = 0;
     if (!base::parseInteger<int64_t>(word, {0, INT64_MAX}, token).empty())
       refuse("--mask-prompt=" + base::printable(option),

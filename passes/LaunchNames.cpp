@@ -47,6 +47,17 @@ std::string mlir::fsdp::getLaunchName(Operation *op) {
   return name + " " + kind;
 }
 
+std::string mlir::fsdp::getBufferName(OpResult result, StringRef launch) {
+  Operation *op = result.getOwner();
+  if (op->getNumResults() == 1)
+    return launch.str();
+  auto loss = dyn_cast<nn::RowLossOpInterface>(op);
+  if (!loss || !loss.getUpstream() || result != op->getResults().back())
+    return (launch + "." + Twine(result.getResultNumber())).str();
+  const std::string name = getLocationName(op->getLoc());
+  return (name.empty() ? launch.str() : name) + ".grad";
+}
+
 std::string UniqueNames::get(StringRef name, const Structure &structure) {
   const bool isOfMicrobatch = structure.microbatch >= 0;
   auto &[used, next] = names[{isOfMicrobatch ? structure.stage : 0, structure.microbatch}];

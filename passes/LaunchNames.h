@@ -17,6 +17,10 @@ std::string getLocationName(Location location);
 /// alone if the location has no name.
 std::string getLaunchName(Operation *op);
 
+/// The name of the buffer of `result` of a launch called `launch`: with the number of the result if
+/// there are several; "head.loss.grad" for the gradient of the logits that a loss computes.
+std::string getBufferName(OpResult result, StringRef launch);
+
 /// Makes names distinct within a stage and a microbatch: the second "fc1.flat all_gather" becomes
 /// "fc1.flat all_gather 2".
 class UniqueNames {

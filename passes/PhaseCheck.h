@@ -15,6 +15,10 @@ struct PhaseCheck {
   LogicalResult result;
 };
 
+/// Fails, emitting on `module`, unless it is in `phase`, local or scheduled. `work`: the caller's,
+/// with the phase, as in "schedules the local phase".
+LogicalResult requirePhase(ModuleOp module, Phase phase, StringRef work);
+
 } // namespace mlir::fsdp
 
 #endif // PASSES_PHASECHECK_H

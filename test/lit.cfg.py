@@ -7,7 +7,7 @@
 #   %{root} %{build} %{golden} %{python} %{nvcc} %{cuda_include}   paths
 #   %{plain}                                                a filter that leaves out the structure of ops, for
 #                                                           tests of something else
-# Features: nvcc (the CUDA toolkit is there), cudnn (NVIDIA's cuDNN lies beside it, or in CUDNN_FOLDER), gpu (a device is there), mpirun, torchrun, tsan (g++ has ThreadSanitizer),
+# Features: nvcc (this build has the CUDA toolkit), nvcc-installed (an installed compiler finds one), cudnn (NVIDIA's cuDNN lies beside it, or in CUDNN_FOLDER), gpu (a device is there), mpirun, torchrun, tsan (g++ has ThreadSanitizer),
 # races (kernels are built with their accesses visible: clang, no sanitizer),
 # digits (scripts/digits has been run into build/.../data/digits; ./check does),
 # chromium, node (the browser, or node without one, is installed), all (./check --all runs), linear mlp gpt2 llama shard_map (the model stands in examples/).
@@ -74,17 +74,22 @@ def has_device():
     return subprocess.run([smi, "-L"], capture_output=True, timeout=60).returncode == 0
 
 
-nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
-if os.path.exists(nvcc):
+# Only what this build compiles with: without it (-DFSDP_NVCC=) there are no kernels, whatever is on the disk.
+if os.path.exists(config.fsdp_nvcc):
     config.available_features.add("nvcc")
-config.substitutions.append((r"%\{nvcc\}", nvcc))
-# Without a driver cuDNN loads the toolkit's stub of it.
-toolkit_libraries = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(nvcc))), "lib64")
-cudnn, libcuda = os.environ.get("CUDNN_FOLDER", toolkit_libraries), os.path.join(toolkit_libraries, "stubs", "libcuda.so")
-if os.path.exists(os.path.join(cudnn, "libcudnn.so.9")) and os.path.exists(libcuda):
-    config.available_features.add("cudnn")
-config.substitutions += [(r"%\{cudnn\}", cudnn), (r"%\{libcuda\}", libcuda)]
-config.substitutions.append((r"%\{cuda_include\}", os.path.join(os.path.dirname(os.path.dirname(nvcc)), "include")))
+    # Without a driver cuDNN loads the toolkit's stub of it.
+    libraries = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(config.fsdp_nvcc))), "lib64")
+    cudnn, libcuda = os.environ.get("CUDNN_FOLDER", libraries), os.path.join(libraries, "stubs", "libcuda.so")
+    if os.path.exists(os.path.join(cudnn, "libcudnn.so.9")) and os.path.exists(libcuda):
+        config.available_features.add("cudnn")
+    config.substitutions += [
+        (r"%\{nvcc\}", config.fsdp_nvcc),
+        (r"%\{cuda_include\}", os.path.join(os.path.dirname(os.path.dirname(config.fsdp_nvcc)), "include")),
+        (r"%\{cudnn\}", cudnn),
+        (r"%\{libcuda\}", libcuda),
+    ]
+if shutil.which("nvcc") or os.path.exists("/usr/local/cuda/bin/nvcc"):
+    config.available_features.add("nvcc-installed")
 if has_device():
     config.available_features.add("gpu")
 if shutil.which("g++") and shutil.which("setarch"):

@@ -33,6 +33,7 @@
 #include "passes/global/LossWeight.h"
 #include "passes/global/ParameterValues.h"
 #include "passes/global/Recompute.h"
+#include "passes/sharding/OpSplit.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace mlir::fsdp {
@@ -307,12 +308,10 @@ static void sumOutside(Operation *firstBackward) {
         }))
       continue;
     ShardingAttr sharding = exit.getSharding();
-    SmallVector<SmallVector<StringAttr>> dims;
-    for (int64_t dim = 0; dim < sharding.getRank(); ++dim)
-      dims.push_back(sharding.getAxes(dim));
     SmallVector<StringAttr> summed(sharding.getUnreduced());
     llvm::append_range(summed, getAxisNames(sum.getOver()));
-    exit.setShardingAttr(ShardingAttr::getCanonical(sharding.getMesh(), dims, summed));
+    exit.setShardingAttr(
+        ShardingAttr::getCanonical(sharding.getMesh(), dimAxesOf(sharding), summed));
     exit.getInputMutable().set(sum.getInput());
     sum.erase();
   }

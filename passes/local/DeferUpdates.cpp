@@ -10,6 +10,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "passes/LaunchNames.h"
 #include "passes/Passes.h"
+#include "passes/PhaseCheck.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -250,13 +251,8 @@ namespace {
 struct DeferUpdates : fsdp::impl::DeferUpdatesPassBase<DeferUpdates> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    if (getPhase(module) != Phase::local) {
-      module.emitError() << "defers updates of the local phase, got the "
-                         << stringifyPhase(getPhase(module))
-                         << " phase; run 'fsdp-partition' first";
-      return signalPassFailure();
-    }
-    if (failed(verifyPhase(module, Phase::local)))
+    if (failed(requirePhase(module, Phase::local, "defers updates of the local phase")) ||
+        failed(verifyPhase(module, Phase::local)))
       return signalPassFailure();
     SymbolTable symbols(module);
     SmallVector<UpdateDeferrer> programs;

@@ -9,6 +9,7 @@
 #include "dialect/fsdp/Structure.h"
 #include "mlir/IR/IRMapping.h"
 #include "passes/Passes.h"
+#include "passes/PhaseCheck.h"
 #include "passes/local/stages/StageTransfers.h"
 #include "passes/local/stages/UpdateRoles.h"
 #include "passes/schedule/PipelineOrder.h"
@@ -267,11 +268,8 @@ void SplitStages::runOnOperation() {
   StringAttr axis = findPipelineAxis(module);
   if (!axis)
     return;
-  if (getPhase(module) != Phase::local) {
-    module.emitError() << "divides the local phase into stages, got the "
-                       << stringifyPhase(getPhase(module)) << " phase; run 'fsdp-partition' first";
+  if (failed(requirePhase(module, Phase::local, "divides the local phase into stages")))
     return signalPassFailure();
-  }
   auto programs = module.getOps<ProgramOp>();
   if (!llvm::hasSingleElement(programs)) // of roles already
     return;

@@ -17,12 +17,8 @@ namespace {
 struct LinkSegments : fsdp::impl::LinkSegmentsPassBase<LinkSegments> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    if (getPhase(module) != Phase::scheduled) {
-      module.emitError() << "links segments of the scheduled phase, got the "
-                         << stringifyPhase(getPhase(module)) << " phase; run 'fsdp-schedule' first";
-      return signalPassFailure();
-    }
-    if (failed(getAnalysis<PhaseCheck>().result))
+    if (failed(requirePhase(module, Phase::scheduled, "links segments of the scheduled phase")) ||
+        failed(getAnalysis<PhaseCheck>().result))
       return signalPassFailure();
     for (ProgramOp program : module.getOps<ProgramOp>()) {
       if (!program.getArena() || !program.getOps<EventOp>().empty()) {

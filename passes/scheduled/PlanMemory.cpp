@@ -17,12 +17,8 @@ namespace {
 struct PlanMemory : fsdp::impl::PlanMemoryPassBase<PlanMemory> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    if (getPhase(module) != Phase::scheduled) {
-      module.emitError() << "plans memory in the scheduled phase, got the "
-                         << stringifyPhase(getPhase(module)) << " phase; run 'fsdp-schedule' first";
-      return signalPassFailure();
-    }
-    if (failed(getAnalysis<PhaseCheck>().result))
+    if (failed(requirePhase(module, Phase::scheduled, "plans memory in the scheduled phase")) ||
+        failed(getAnalysis<PhaseCheck>().result))
       return signalPassFailure();
     auto &schedule = getAnalysis<ScheduleProblem>();
     for (auto [index, role] : llvm::enumerate(schedule.problem.roles)) {

@@ -1,6 +1,7 @@
 //===- Schedule.cpp - from local IR to launches on streams ----------------===//
 
 #include "passes/Passes.h"
+#include "passes/PhaseCheck.h"
 #include "passes/schedule/IssueOrder.h"
 #include "passes/schedule/MemoryPlanner.h"
 #include "passes/schedule/ProgramOrder.h"
@@ -356,13 +357,8 @@ struct Schedule : fsdp::impl::SchedulePassBase<Schedule> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    if (getPhase(module) != Phase::local) {
-      module.emitError() << "schedules the local phase, got the "
-                         << stringifyPhase(getPhase(module))
-                         << " phase; run 'fsdp-partition' first";
-      return signalPassFailure();
-    }
-    if (failed(verifyPhase(module, Phase::local)))
+    if (failed(requirePhase(module, Phase::local, "schedules the local phase")) ||
+        failed(verifyPhase(module, Phase::local)))
       return signalPassFailure();
     bool joinsCasts = group && hasLoneCasts(module), apart = false;
     OwningOpRef<ModuleOp> other = joinsCasts ? module.clone() : nullptr;

@@ -298,10 +298,10 @@ private:
     return place;
   }
 
-  BufferView addResult(PlannedLaunch &launch, Value result, StringRef suffix = "") {
+  BufferView addResult(PlannedLaunch &launch, Value result, StringRef name = "") {
     auto [entry, isNew] = places.try_emplace(result);
     if (isNew) {
-      int buffer = addBuffer(launch.name + suffix.str(), result, launch.structure);
+      int buffer = addBuffer(name.empty() ? launch.name : name.str(), result, launch.structure);
       entry->second = {buffer, 0, plan.buffers[buffer].type};
     }
     launch.results.push_back(result);
@@ -501,11 +501,8 @@ private:
            llvm::zip_equal(step.getOptimizer().getStateNames(), step.getNewStates()))
         addPersistent(state, name);
     } else {
-      for (Value result : op->getResults())
-        addResult(launch, result,
-                  op->getNumResults() == 1
-                      ? std::string()
-                      : "." + std::to_string(cast<OpResult>(result).getResultNumber()));
+      for (OpResult result : op->getResults())
+        addResult(launch, result, getBufferName(result, launch.name));
     }
     if (collective)
       assert(launch.body.size() == 1 && "a collective stands alone");

@@ -281,12 +281,9 @@ struct VerifySchedule : fsdp::impl::VerifySchedulePassBase<VerifySchedule> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    if (getPhase(module) != Phase::scheduled) {
-      module.emitError() << "verifies schedules of the scheduled phase, got the "
-                         << stringifyPhase(getPhase(module)) << " phase; run 'fsdp-schedule' first";
-      return signalPassFailure();
-    }
-    if (failed(getAnalysis<PhaseCheck>().result))
+    if (failed(
+            requirePhase(module, Phase::scheduled, "verifies schedules of the scheduled phase")) ||
+        failed(getAnalysis<PhaseCheck>().result))
       return signalPassFailure();
     for (ProgramOp program : module.getOps<ProgramOp>())
       if (failed(verifySegments(program)))

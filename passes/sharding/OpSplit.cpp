@@ -7,6 +7,13 @@
 
 using namespace mlir;
 using namespace mlir::fsdp;
+
+DimAxes mlir::fsdp::dimAxesOf(ShardingAttr sharding) {
+  if (!sharding)
+    return {};
+  return llvm::map_to_vector(sharding.getDimAxes(),
+                             [](ArrayAttr axes) -> AxisList { return getAxisNames(axes); });
+}
 using mlir::nn::DimFactors;
 using mlir::nn::FactorKind;
 using mlir::nn::ShardingRule;

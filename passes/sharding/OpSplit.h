@@ -12,6 +12,9 @@ using AxisList = SmallVector<StringAttr>;
 /// One list per dimension of a tensor.
 using DimAxes = SmallVector<AxisList>;
 
+/// The axes that split each dimension of a tensor with `sharding`; no dimensions without one.
+DimAxes dimAxesOf(ShardingAttr sharding);
+
 /// How one op is split over a mesh: the axes of each factor of its sharding rule. An axis splits
 /// at most one factor. A factor is split only where every tensor it runs over can follow: it is not
 /// `whole`, the factors major to it in a dimension are split completely, and where it shares a

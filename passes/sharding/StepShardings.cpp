@@ -37,13 +37,7 @@ static bool leavesSums(Operation *op) {
   return !reduce || reduce.getKind() == nn::Reduction::sum;
 }
 
-DimAxes StepShardings::axesOf(Value value) const {
-  DimAxes axes;
-  if (ShardingAttr sharding = lookup(value))
-    for (int64_t dim = 0; dim < sharding.getRank(); ++dim)
-      axes.push_back(sharding.getAxes(dim));
-  return axes;
-}
+DimAxes StepShardings::axesOf(Value value) const { return dimAxesOf(lookup(value)); }
 
 SmallVector<DimAxes> StepShardings::axesOf(ValueRange values) const {
   return llvm::map_to_vector(values, [&](Value value) { return axesOf(value); });
@@ -292,11 +286,9 @@ void StepShardings::keepSums(Operation *op) {
   Value result = op->getResult(0);
   const ShardingAttr wanted = lookup(result);
   auto leaveOut = [&](ArrayRef<StringAttr> axes) {
-    DimAxes fewer;
-    for (int64_t dim = 0; dim < wanted.getRank(); ++dim) {
-      fewer.push_back(wanted.getAxes(dim));
-      llvm::erase_if(fewer.back(), [&](StringAttr axis) { return llvm::is_contained(axes, axis); });
-    }
+    DimAxes fewer = dimAxesOf(wanted);
+    for (AxisList &dim : fewer)
+      llvm::erase_if(dim, [&](StringAttr axis) { return llvm::is_contained(axes, axis); });
     shardings[result] = ShardingAttr::getCanonical(wanted.getMesh(), fewer, {});
   };
   // The axes of the sum appear if the result has none of the operands' axes.
@@ -313,8 +305,8 @@ void StepShardings::keepSums(Operation *op) {
     return;
   // Then also without axes that no operand has: users that complete the sum split it over them.
   if (!summed.empty()) {
-    for (int64_t dim = 0; dim < wanted.getRank(); ++dim)
-      llvm::copy_if(wanted.getAxes(dim), std::back_inserter(summed),
+    for (const AxisList &dim : dimAxesOf(wanted))
+      llvm::copy_if(dim, std::back_inserter(summed),
                     [&](StringAttr axis) { return !llvm::is_contained(used, axis); });
     leaveOut(summed);
   }

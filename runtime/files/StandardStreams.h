@@ -5,6 +5,7 @@
 
 #include "base/Error.h"
 #include "base/OutputPath.h"
+#include "base/StandardOutput.h"
 
 #include <vector>
 
@@ -26,15 +27,6 @@ void showOutput();
 /// Sets whether standard output is a result: then showOutput() prints no message, and
 /// finishOutput() reports later failures.
 void requireOutput(bool isResult);
-
-/// Whether the reader of a result on standard output has closed the pipe, as in `| head -1`.
-class NoReader : public base::Error {
-public:
-  using Error::Error;
-};
-
-/// The exit status then, as of a program that SIGPIPE has ended.
-constexpr int kExitNoReader = 141;
 
 /// Flushes standard output that is a result. Error: it cannot be written; NoReader where that is
 /// why.

@@ -17,14 +17,15 @@ int report(const Error &error) {
   return error.status();
 }
 
-int reportByFirst(const Error &error, int rank) {
-  if (rank == 0)
+int reportByFirst(const Error &error, int rank, int first) {
+  if (rank == first)
     return report(error);
-  // A launcher ends the whole job when the first process fails, so rank 0 gets time to report the
-  // cause. If nothing ends this process, rank 0 may not have been started.
+  // A launcher ends the whole job when the first process fails, so rank `first` gets time to report
+  // the cause. If nothing ends this process, that rank may not have been started.
   std::this_thread::sleep_for(std::chrono::seconds(2));
-  const std::string text =
-      format("note: rank %d ends, for a reason that rank 0 reports too: %s\n", rank, error.what());
+  const std::string own = error.what();
+  const std::string text = format("note: rank %d ends, for a reason that rank %d reports%s%s\n",
+                                  rank, first, own.empty() ? "" : " too: ", own.c_str());
   std::fwrite(text.data(), 1, text.size(), stderr);
   return error.status();
 }

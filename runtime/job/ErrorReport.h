@@ -11,9 +11,10 @@ namespace fsdp::rt {
 /// status.
 int report(const base::Error &error);
 
-/// The same for an error that every rank of a launcher's job finds: rank 0 prints it, the others
-/// print a note if the launcher has not ended them by then.
-int reportByFirst(const base::Error &error, int rank);
+/// The same for an error that every rank of a launcher's job finds: rank `first` prints it, the
+/// others print a note if the launcher has not ended them by then. The text of `error` is empty on
+/// ranks that end only because of `first`.
+int reportByFirst(const base::Error &error, int rank, int first = 0);
 
 } // namespace fsdp::rt
 

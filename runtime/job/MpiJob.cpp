@@ -112,8 +112,7 @@ int runMpiRank(const Mesh &mesh, const JobOptions &asked, const LaunchEnvironmen
   int own = fault.empty() ? size : rank, first = size;
   MPI_Allreduce(&own, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
   if (first < size) {
-    // The first rank with a fault reports it, the others only end.
-    const int status = reportByFirst(Error(fault), rank - first);
+    const int status = reportByFirst(Error(fault), rank, first);
     MPI_Finalize();
     return status;
   }

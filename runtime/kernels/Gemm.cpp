@@ -16,7 +16,7 @@
 
 #include <algorithm>
 #include <array>
-#include <memory>
+#include <optional>
 #include <type_traits>
 #include <unordered_map>
 
@@ -64,12 +64,12 @@ template <class Out> void fillZero(const Gemm &g, Out *c) {
 
 /// The prepared product; none if the library does not support these types on this processor.
 template <class In, class Out>
-std::unique_ptr<GemmPlan> prepare(const Gemm &gemm, const GemmLibrary &library) {
+std::optional<GemmPlan> prepare(const Gemm &gemm, const GemmLibrary &library) {
   try {
-    return GemmPlan::prepare(gemm, dtypeOf<In>, dtypeOf<Out>, library);
+    return GemmPlan(gemm, dtypeOf<In>, dtypeOf<Out>, library);
   } catch (const dnnl::error &error) {
     if (std::is_same_v<In, bf16> && error.status == dnnl_unimplemented)
-      return nullptr;
+      return std::nullopt;
     throw;
   }
 }
@@ -152,7 +152,7 @@ void kernels::gemm(const Gemm &gemm, const In *a, const In *b, Out *c, EpilogueC
   const std::size_t slots = slotsOfPieces(~std::size_t(0));
   thread_local std::unordered_map<std::size_t, GemmLibrary> libraries;
   const GemmLibrary &library = libraries.try_emplace(slots, slots).first->second;
-  thread_local std::unordered_map<Key, std::unique_ptr<GemmPlan>, KeyHash> plans;
+  thread_local std::unordered_map<Key, std::optional<GemmPlan>, KeyHash> plans;
   const DType in = dtypeOf<In>, out = dtypeOf<Out>;
   const Key key = keyOf(gemm, in, out, slots);
   try {

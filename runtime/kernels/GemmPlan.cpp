@@ -162,9 +162,11 @@ private:
   std::size_t scratchBytes_ = 0;
 };
 
-class Plan final : public GemmPlan {
+} // namespace
+
+class GemmPlan::Calls {
 public:
-  Plan(const Gemm &g, DType in, DType out, const GemmLibrary &library)
+  Calls(const Gemm &g, DType in, DType out, const GemmLibrary &library)
       : a(normalized({g.m, g.k, g.a, typeOf(in), sizeInBytes(in)})),
         b(normalized({g.k, g.n, g.b, typeOf(in), sizeInBytes(in)})),
         c(normalized({g.m, g.n, g.c, typeOf(out), sizeInBytes(out)})), beta(g.beta) {
@@ -189,7 +191,7 @@ public:
   }
 
   void run(const GemmLibrary &library, const void *left, const void *right, void *result,
-           EpilogueCallback done) override {
+           EpilogueCallback done) {
     if (swapped)
       std::swap(left, right);
     const auto *from = static_cast<const char *>(left), *by = static_cast<const char *>(right);
@@ -492,8 +494,6 @@ private:
   std::size_t packedBytes = 0, transposedBytes = 0, scratchBytes = 0;
 };
 
-} // namespace
-
 GemmLibrary::GemmLibrary(std::size_t slots) {
   computeOnThisThreadAlone(); // products are prepared for the setting of the thread at that time
   for (std::size_t slot = 0; slot < slots; ++slot)
@@ -506,9 +506,15 @@ std::string GemmLibrary::describe() {
          std::to_string(version->patch);
 }
 
-std::unique_ptr<GemmPlan> GemmPlan::prepare(const Gemm &gemm, DType in, DType out,
-                                            const GemmLibrary &library) {
-  return std::make_unique<Plan>(gemm, in, out, library);
+GemmPlan::GemmPlan(const Gemm &gemm, DType in, DType out, const GemmLibrary &library)
+    : calls(std::make_unique<Calls>(gemm, in, out, library)) {}
+
+GemmPlan::GemmPlan(GemmPlan &&) noexcept = default;
+GemmPlan::~GemmPlan() = default;
+
+void GemmPlan::run(const GemmLibrary &library, const void *a, const void *b, void *c,
+                   EpilogueCallback done) {
+  calls->run(library, a, b, c, done);
 }
 
 } // namespace fsdp::rt

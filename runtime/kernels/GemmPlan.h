@@ -37,12 +37,16 @@ struct GemmLibrary {
 /// equal bit by bit.
 class GemmPlan {
 public:
-  virtual ~GemmPlan() = default;
-  static std::unique_ptr<GemmPlan> prepare(const Gemm &gemm, DType in, DType out,
-                                           const GemmLibrary &library);
+  GemmPlan(const Gemm &gemm, DType in, DType out, const GemmLibrary &library);
+  GemmPlan(GemmPlan &&) noexcept;
+  ~GemmPlan();
   /// Calls `done` as rows of c become complete, or when all are.
-  virtual void run(const GemmLibrary &library, const void *a, const void *b, void *c,
-                   EpilogueCallback done) = 0;
+  void run(const GemmLibrary &library, const void *a, const void *b, void *c,
+           EpilogueCallback done);
+
+private:
+  class Calls;
+  std::unique_ptr<Calls> calls;
 };
 
 } // namespace fsdp::rt

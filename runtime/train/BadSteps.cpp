@@ -116,8 +116,8 @@ std::string describeRollback(std::int64_t number, const BadStep &bad, std::int64
 
 void warnOfLastStep(const char *program, const BadStep &bad) {
   std::fprintf(stderr,
-               "%s: warning: %s in the last step, which are not finite: its update was skipped, "
-               "and the weights are those before it%s\n",
+               "%s: warning: %s in the last step, a step that is not finite: its update was "
+               "skipped, and the weights are those before it%s\n",
                program, printable(describeBad(bad.failed, bad.loss, bad.gradNorm)).c_str(),
                kRemedy);
 }

@@ -34,8 +34,8 @@ struct BadStep {
   /// "got loss inf and gradient norm nan in step 7, WHAT; the first gradient that is not finite is
   /// that of 'kernel'"; begins with describeBad. Of a spike "got loss 9 above 4 in step 7, WHAT".
   std::string describe(const std::string &what) const;
-  /// "which are not finite", or Spike::kind.
-  std::string kind() const { return spike ? spike->kind() : "which are not finite"; }
+  /// "a step that is not finite", or Spike::kind.
+  std::string kind() const { return spike ? spike->kind() : "a step that is not finite"; }
   /// A JSON object on one line: `{"step": 7, "loss": "inf", "grad_norm": "nan", "lr": 0.1,
   /// "parameter": "kernel", "data": ["d.bin"], "position": 60, "samples": [60, …], "inputs":
   /// "b.safetensors"}`; `parameter` is null where every gradient is finite, `inputs`, the file of

@@ -94,8 +94,7 @@ int runTraining(Plans plans, int argc, char **argv) {
       for (const Program *plan : plans)
         if (!options.plan || options.plan == plan)
           std::fputs(plan->report, stdout);
-      finishOutput();
-      return kExitDone;
+      return finishResult();
     }
     const Program &program = pickPlan(plans, options.plan);
     if (!options.save.empty())

@@ -1,9 +1,9 @@
 #include "runtime/train/Plans.h"
 
+#include "base/Sequences.h"
 #include "runtime/job/Launcher.h"
 
 #include <algorithm>
-#include <sstream>
 #include <vector>
 
 namespace fsdp::rt {
@@ -15,8 +15,7 @@ namespace {
 /// `axes`, a comma-separated list, without those of size 1.
 std::vector<std::string> splitting(const std::string &axes) {
   std::vector<std::string> kept;
-  std::istringstream stream(axes);
-  for (std::string axis; std::getline(stream, axis, ',');)
+  for (const std::string &axis : listElements(axes))
     if (axis.size() < 2 || axis.compare(axis.size() - 2, 2, "=1") != 0)
       kept.push_back(axis);
   return kept;

@@ -324,7 +324,7 @@ private:
     if (!options.onNan.empty())
       recordFirst(step);
     if (options.onNan == "stop")
-      endRun(badStep(step), "which are not finite (--on-nan=stop)");
+      endRun(badStep(step), latest(step).kind() + " (--on-nan=stop)");
     if (options.onNan.empty() && prints.findFailed(values))
       endRun(badStep(step), "whose update was skipped (--on-nan selects other actions)");
     if (options.onNan == "rollback")

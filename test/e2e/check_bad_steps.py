@@ -133,7 +133,7 @@ def stops_skips_and_gives_up(runs, program):
     several = Runs(runs.folder, data(runs.at("several.safetensors"), bad=range(5, 12)))
     root = runs.at("several")
     said = several.run(program, "--on-nan=stop", "--save", root, "--save-every", SAVES, "--max-restarts", 2, status=1, steps=12)
-    expect("in step 5, which are not finite (--on-nan=stop); every gradient is finite; lower the learning rate" in said, said)
+    expect("in step 5, a step that is not finite (--on-nan=stop); every gradient is finite; lower the learning rate" in said, said)
     expect("restart" not in said.split("error:")[1], f"it was restarted: {said}")
     expect([path.name for path in root.iterdir()] == ["step-00000004"], "other checkpoints")
     for words in ((), ("--on-nan=skip",)):
@@ -141,7 +141,7 @@ def stops_skips_and_gives_up(runs, program):
         expect("wrote the bad step" not in said, said)  # without --save and --log there is no place for it
     said = several.run(program, "--on-nan=rollback", "--save", runs.at("given-up"), "--save-every", SAVES, status=1, steps=12)
     expect(said.count("to step 4, past 10 samples") == 3, said)
-    expect("in step 5, which are not finite, after 3 rollbacks to step 4; every gradient is finite; lower" in said, said)
+    expect("in step 5, a step that is not finite, after 3 rollbacks to step 4; every gradient is finite; lower" in said, said)
     # Where each checkpoint is behind the last one, the number of rollbacks has no end: 4 of them here.
     apart = Runs(runs.folder, data(runs.at("apart.safetensors"), bad=(2, 5, 8, 11)))
     said = apart.run(program, "--on-nan=rollback", "--save", runs.at("apart"), "--save-every", 1, steps=12)

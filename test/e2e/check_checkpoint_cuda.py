@@ -72,7 +72,7 @@ def goes_back_past_bad_samples(runs, program, cpu):
     good.run(program, *init, "--export", whole, env=environment("inline"))
     for mode in ("inline", "deferred,seed=3"):
         bad.run(program, *init, "--save", runs.at(f"rollback-{mode}"), "--save-every", 4, "--on-nan=rollback", "--export", out,
-                env=environment(mode), says="in step 6, which are not finite; ")
+                env=environment(mode), says="in step 6, a step that is not finite; ")
         same(out, whole, f"rollback, {mode}")
 
 

@@ -243,7 +243,7 @@ def checks_end_the_run(runs):
                        says=("values that are not finite in 'block0.large'", "rollback 2 to step 1, past 10 samples"))
         same(out, right, "rolled back")
     said = bad.run(built, "--init", runs.init, "--on-nan=skip", steps=3, says="values that are not finite in 'block0.large'")
-    expect("in the last step, which are not finite: its update was skipped" in said, said)
+    expect("in the last step, a step that is not finite: its update was skipped" in said, said)
 
 
 def main():

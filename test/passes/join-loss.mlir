@@ -16,7 +16,7 @@ fsdp.program @all role {} {
   // In one launch, in the place of the logits.
   // PLACES-LABEL: fsdp.segment @whole
   // PLACES: fsdp.buffer "exp" offset [[AT:[0-9]+]]
-  // PLACES: fsdp.buffer "cross_entropy.2" offset [[AT]]
+  // PLACES: fsdp.buffer "cross_entropy.grad" offset [[AT]]
   // PLACES: fsdp.launch "cross_entropy"
   // PLACES-NOT: cross_entropy_grad
   // PLACES-LABEL: fsdp.segment @part

@@ -13,6 +13,12 @@ module {
 
 // -----
 
+// expected-error@below {{schedules the local phase, got the scheduled phase; give it the IR of '--emit=local'}}
+module attributes {fsdp.phase = "scheduled"} {
+}
+
+// -----
+
 // A store of anything but the update in place.
 module attributes {fsdp.phase = "local"} {
   fsdp.param @w : tensor<8xf32> unit "w" init <constant, 0.0>

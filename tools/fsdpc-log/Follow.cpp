@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <thread>
 #include <unistd.h>
+#include <utility>
 
 namespace fsdpc_log {
 
@@ -36,6 +37,47 @@ bool LogFollower::changed() {
   return !isSame;
 }
 
+/// Bytes of the file; none at its end.
+std::string_view LogFollower::readAt(std::int64_t offset) {
+  for (;;) {
+    const ssize_t got = pread(file.get(), buffer, sizeof buffer, offset);
+    if (got >= 0)
+      return {buffer, static_cast<std::size_t>(got)};
+    if (errno != EINTR)
+      throw Error("cannot read '" + path + "': " + std::strerror(errno));
+  }
+}
+
+/// Returns to the position after the last line that the file still has, where that is before the
+/// bytes in `latest`: compares the lines from the first one on.
+void LogFollower::rewind() {
+  std::size_t kept = 0;
+  position = 0;
+  LineHash hash;
+  std::int64_t offset = 0;
+  for (bool isSame = true; isSame;) {
+    const std::string_view bytes = readAt(offset);
+    if (bytes.empty())
+      break;
+    for (const char byte : bytes) {
+      ++offset;
+      hash.add(byte);
+      if (byte != '\n')
+        continue;
+      isSame = kept < hashes.size() && hashes[kept] == hash;
+      if (!isSame)
+        break;
+      ++kept, position = offset;
+      hash = LineHash();
+    }
+  }
+  stream.lines = static_cast<std::int64_t>(kept);
+  latest.resize(std::min<std::size_t>(kCompared, static_cast<std::size_t>(position)));
+  latest.resize(static_cast<std::size_t>(
+      std::max<ssize_t>(0, pread(file.get(), latest.data(), latest.size(),
+                                 position - static_cast<std::int64_t>(latest.size())))));
+}
+
 /// Returns to the position after the last line that the file still has.
 void LogFollower::stepBack() {
   const std::int64_t begin = position - static_cast<std::int64_t>(latest.size());
@@ -51,27 +93,30 @@ void LogFollower::stepBack() {
   stream.lines -=
       std::count(latest.begin() + static_cast<std::ptrdiff_t>(kept), latest.end(), '\n');
   position = begin + static_cast<std::int64_t>(kept);
-  if (kept == 0) // the lines before are no longer known
-    stream.lines = position = 0;
   latest.resize(kept);
+  if (kept == 0)
+    rewind();
+  hashes.resize(static_cast<std::size_t>(stream.lines));
+  partial = LineHash();
   stream.drop();
   if (stream.lines < before)
-    say(std::to_string(before - stream.lines) + " lines were removed from the log");
+    say(before - stream.lines == 1
+            ? "1 line was removed from the log"
+            : std::to_string(before - stream.lines) + " lines were removed from the log");
 }
 
 void LogFollower::readOn() {
-  char buffer[1 << 16];
   for (;;) {
-    const ssize_t got = pread(file.get(), buffer, sizeof buffer, position);
-    if (got < 0 && errno == EINTR)
-      continue;
-    if (got < 0)
-      throw Error("cannot read '" + path + "': " + std::strerror(errno));
-    if (got == 0)
+    const std::string_view bytes = readAt(position);
+    if (bytes.empty())
       break;
-    const std::string_view bytes(buffer, static_cast<std::size_t>(got));
-    position += got;
+    position += static_cast<std::int64_t>(bytes.size());
     stream.add(bytes);
+    for (const char byte : bytes) {
+      partial.add(byte);
+      if (byte == '\n')
+        hashes.push_back(std::exchange(partial, LineHash()));
+    }
     latest += bytes;
     if (latest.size() > 2 * kCompared)
       latest.erase(0, latest.size() - kCompared);
@@ -108,6 +153,8 @@ void LogFollower::poll() {
   stream.skipped = SkippedLines();
   stream.lines = 0, position = 0;
   latest.clear();
+  hashes.clear();
+  partial = LineHash();
   size = -1;
   readOn();
 }

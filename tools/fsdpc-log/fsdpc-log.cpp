@@ -4,6 +4,7 @@
 #include "base/Error.h"
 #include "base/Options.h"
 #include "base/PrintableText.h"
+#include "base/Sequences.h"
 #include "base/StandardOutput.h"
 #include "tools/fsdpc-log/Chart.h"
 #include "tools/fsdpc-log/ChartPage.h"
@@ -40,12 +41,10 @@ struct Options {
 
 /// "a,b" into its parts.
 std::string splitFields(const std::string &text, std::vector<std::string> &fields) {
-  for (std::size_t begin = 0, end; begin <= text.size(); begin = end + 1) {
-    end = std::min(text.find(',', begin), text.size());
-    if (end == begin)
-      return base::mismatch(text, "names of fields with ',' between them");
-    fields.push_back(text.substr(begin, end - begin));
-  }
+  const std::vector<std::string> names = base::listElements(text);
+  if (std::count(names.begin(), names.end(), "") > 0)
+    return base::mismatch(text, "names of fields with ',' between them");
+  fields.insert(fields.end(), names.begin(), names.end());
   return "";
 }
 

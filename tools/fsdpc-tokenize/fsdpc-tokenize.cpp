@@ -3,6 +3,7 @@
 #include "base/Error.h"
 #include "base/Options.h"
 #include "base/PrintableText.h"
+#include "base/StandardOutput.h"
 #include "tools/fsdpc-tokenize/Tokenization.h"
 
 #include <csignal>
@@ -186,6 +187,8 @@ int main(int argc, char **argv) {
   } catch (const Misuse &error) {
     say(std::string(error.what()) + "; see " + kName + " --help");
     return base::kExitBadCommandLine;
+  } catch (const base::NoReader &) {
+    return base::kExitNoReader;
   } catch (const std::exception &error) {
     say(error.what());
   }

@@ -473,19 +473,11 @@ void Driver::State::writeReport(std::vector<llvm::json::Value> reports, const st
   printTable(table, {&result, &report, &timeline, &page});
 }
 
-/// Prints `table` to standard output, or to standard error where one of `results` goes to standard
-/// output, which the table would spoil.
 void Driver::State::printTable(const std::string &table,
                                llvm::ArrayRef<const base::OutputPath *> results) {
-  const base::FileIdentity output = base::identityOfDescriptor(STDOUT_FILENO);
-  if (llvm::any_of(results, [&](const auto *path) { return path->identity() == output; })) {
-    llvm::errs() << table;
-    return;
-  }
-  llvm::outs() << table;
   try {
-    finishPrinting(llvm::outs());
-  } catch (const Failure &failure) {
+    printBeside(table, results);
+  } catch (const std::runtime_error &failure) {
     if (options.onlyReport()) // only the table was requested
       throw;
     std::cerr << name << ": note: " << failure.what()
@@ -556,6 +548,8 @@ int Driver::State::compile(int argc, char **argv, const Obtain &obtain) {
     return 0;
   } catch (const UsageError &error) {
     return misused(error.what());
+  } catch (const base::NoReader &) {
+    return base::kExitNoReader;
   } catch (const ::fsdp::dsl::ModelError &error) {
     const bool isOfLibrary = ::fsdp::dsl::LibrarySources::contain(error.where.file);
     if (isOfLibrary && dynamic_cast<const ::fsdp::dsl::OptionError *>(&error))

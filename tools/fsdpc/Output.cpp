@@ -3,6 +3,7 @@
 #include "tools/fsdpc/Output.h"
 
 #include "base/PrintableText.h"
+#include "base/StandardOutput.h"
 #include "tools/fsdpc/Options.h"
 #include "tools/output/TemporaryFolder.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -44,8 +45,21 @@ void finishPrinting(llvm::raw_fd_ostream &out) {
   out.flush();
   std::error_code error = out.error();
   out.clear_error();
+  const std::string message = "cannot write to standard output: " + error.message();
+  if (error == std::errc::broken_pipe)
+    throw base::NoReader(message);
   if (error)
-    throw Failure("cannot write to standard output: " + error.message());
+    throw Failure(message);
+}
+
+void printBeside(const std::string &table, llvm::ArrayRef<const base::OutputPath *> results) {
+  const base::FileIdentity output = base::identityOfDescriptor(STDOUT_FILENO);
+  if (llvm::any_of(results, [&](const auto *path) { return path->identity() == output; })) {
+    llvm::errs() << table;
+    return;
+  }
+  llvm::outs() << table;
+  finishPrinting(llvm::outs());
 }
 
 void checkFolderOutput(const std::string &text) {

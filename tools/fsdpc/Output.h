@@ -3,6 +3,8 @@
 #ifndef TOOLS_FSDPC_OUTPUT_H
 #define TOOLS_FSDPC_OUTPUT_H
 
+#include "base/OutputPath.h"
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/raw_ostream.h"
 #include <map>
 #include <string>
@@ -18,8 +20,13 @@ extern const char *const markerName;
 /// The contents of the file at `path`. Throws Failure.
 std::string readFile(const std::string &path);
 
-/// Throws Failure if the printed text cannot be written.
+/// Throws Failure if the printed text cannot be written, base::NoReader if that is because nobody
+/// reads it.
 void finishPrinting(llvm::raw_fd_ostream &out);
+
+/// Prints `table` to standard output, or to standard error where one of `results` goes to standard
+/// output, which the table would spoil. Throws as finishPrinting.
+void printBeside(const std::string &table, llvm::ArrayRef<const base::OutputPath *> results);
 
 /// Fails early if a folder cannot be written to `path`, which must be free or a folder that this
 /// tool wrote.

@@ -4,6 +4,7 @@
 
 #include "base/Error.h"
 #include "base/PrintableText.h"
+#include "base/StandardOutput.h"
 #include "tools/output/OutputFile.h"
 
 #include <csignal>
@@ -33,6 +34,8 @@ int runFileTool(llvm::StringRef tool, const std::string &input, const std::strin
       return 1;
     writeOutput(file, content);
     return 0;
+  } catch (const base::NoReader &) {
+    return base::kExitNoReader;
   } catch (const base::Error &error) {
     return fail(error.what(), error.status());
   }

@@ -281,10 +281,7 @@ Value StepPartitioner::reduceStored(Reduction &reduction, ArrayRef<Value> gradie
 Value StepPartitioner::reduceAlongDimension(Reduction &reduction, Value gradient, Operation *user) {
   Storage *storage = reduction.storage;
   int64_t dim = storage->placement.getDim();
-  DimAxes axes;
-  ShardingAttr compute = computeSharding(storage->members.front());
-  for (int64_t other = 0; other < compute.getRank(); ++other)
-    axes.push_back(compute.getAxes(other));
+  DimAxes axes = dimAxesOf(computeSharding(storage->members.front()));
   const int64_t computed = mesh.getSize(axes[dim]);
   llvm::append_range(axes[dim], storage->getAxes());
   // Parts of uneven parts are not those of one split: 6 elements over 2 x 2 ranks are stored as

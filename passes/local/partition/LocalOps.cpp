@@ -223,10 +223,7 @@ void StepPartitioner::convertSplitMean(nn::ReduceOp op, Operation *local, ArrayR
                  static_cast<double>(op.getType().getNumElements());
   Value divisor = nn::createSplat(builder, op.getLoc(), sum.getType(), count);
   Value mean = arith::DivFOp::create(builder, op.getLoc(), sum, divisor);
-  ShardingAttr sharding = shardings.lookup(op.getResult());
-  DimAxes dims;
-  for (int64_t dim = 0; dim < sharding.getRank(); ++dim)
-    dims.push_back(sharding.getAxes(dim));
+  const DimAxes dims = dimAxesOf(shardings.lookup(op.getResult()));
   values.define(op.getResult(), {mean, values.sharding(dims), SmallVector<Padding, 4>(padding)});
 }
 

@@ -39,13 +39,6 @@ bool LocalValues::isUneven(Value global, ShardingAttr sharding, int64_t dim) con
          padded.lookup(global)[dim] % mesh.getSize(sharding.getAxes(dim)) != 0;
 }
 
-DimAxes LocalValues::axesOf(ShardingAttr sharding) {
-  DimAxes axes;
-  for (int64_t dim = 0; dim < sharding.getRank(); ++dim)
-    axes.push_back(sharding.getAxes(dim));
-  return axes;
-}
-
 //===----------------------------------------------------------------------===//
 // Values
 //===----------------------------------------------------------------------===//

@@ -113,7 +113,6 @@ public:
   RankedTensorType localType(Value global, ShardingAttr sharding) const;
 
 private:
-  static DimAxes axesOf(ShardingAttr sharding);
   LocalValue remember(Value global, LocalValue local);
   /// The attribute `part` of ops on a dimension of `size` elements, padded to `padded`, over
   /// `axes`; null if it is omitted.

@@ -89,7 +89,7 @@ bool LocalValues::refuseBoundary(Value global, ShardingAttr from, const DimAxes 
   auto boundary = dyn_cast<ConstraintOp>(consumer);
   if (!boundary || !boundary.getManual())
     return false;
-  const DimAxes split = axesOf(from);
+  const DimAxes split = dimAxesOf(from);
   const auto *dim = llvm::find_if(
       split, [](const AxisList &axes) { return llvm::is_contained(axes, kMicrobatchAxis); });
   if (dim == split.end())
@@ -266,7 +266,7 @@ bool LocalValues::movesMicrobatches(Value global, ShardingAttr from, const DimAx
 /// Completes partial sums if no other change is needed: scatters them into dimensions that are not
 /// split yet, and all-reduces the rest. Fails for any other change of the sharding.
 FailureOr<LocalValue> LocalValues::reduced(Value global, LocalValue local, const DimAxes &wanted) {
-  DimAxes axes = axesOf(local.sharding);
+  DimAxes axes = dimAxesOf(local.sharding);
   SmallVector<StringAttr> partial(local.sharding.getUnreduced());
   SmallVector<int64_t> scattered;
   for (auto [dim, target] : llvm::enumerate(wanted)) {
@@ -307,9 +307,7 @@ LocalValue LocalValues::as(Value global, ShardingAttr wanted, Operation *consume
                              wanted});
   }
   assert(wanted.getUnreduced().empty() && "a value is not made partial");
-  DimAxes axes;
-  for (int64_t dim = 0; dim < wanted.getRank(); ++dim)
-    axes.push_back(wanted.getAxes(dim));
+  const DimAxes axes = dimAxesOf(wanted);
   // The step is rejected; later ops get a value of the right type.
   auto refused = [&] {
     RankedTensorType type = localType(global, wanted);
@@ -327,7 +325,7 @@ LocalValue LocalValues::as(Value global, ShardingAttr wanted, Operation *consume
     local.value = overMicrobatches(local.value, ReduceKind::max, partial);
     local.value = allReduce(local.value, ReduceKind::max, inMeshOrder(partial), loc);
     partial.clear();
-    local.sharding = sharding(axesOf(local.sharding));
+    local.sharding = sharding(dimAxesOf(local.sharding));
     remember(global, local);
   }
   const bool hasSum = llvm::any_of(

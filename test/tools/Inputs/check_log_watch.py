@@ -26,7 +26,7 @@ try:
         file.truncate(len('{"step": 1, "loss": 5}\n'))
     with open(log, "a", encoding="utf-8") as file:
         file.write('{"step": 2, "loss": 3}\n')
-    shown("-- 1 lines were removed from the log", "2 3")
+    shown("-- 1 line was removed from the log", "2 3")
     log.rename("watched.jsonl.1")
     log.write_text('{"step": 1, "loss": 9}\n')
     shown("-- 'watched.jsonl' is a new log", "1 9")

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "base/Error.h"
 #include "runtime/kernels/cuda/Matmul.h"
 #include "test/unit/cuda/DeviceKernels.h"
 
@@ -260,6 +261,18 @@ TEST_F(ProductEpilogues, AreLeftToAKernelWhereNoCallHasThem) {
   Blas without;
   EXPECT_FALSE(takes(without, g, on, false));
   ASSERT_EQ(unsetenv("FSDP_EPILOGUES"), 0);
+}
+
+TEST_F(ProductEpilogues, OtherValuesOfTheVariableAreRefused) {
+  ASSERT_EQ(setenv("FSDP_EPILOGUES", "yes", 1), 0);
+  std::string said;
+  try {
+    Blas blas;
+  } catch (const base::Error &error) {
+    said = error.what();
+  }
+  ASSERT_EQ(unsetenv("FSDP_EPILOGUES"), 0);
+  EXPECT_EQ(said, "environment variable 'FSDP_EPILOGUES' got 'yes', expected 0 or 1");
 }
 
 #ifdef FSDP_CUDA_EMULATOR

@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
+#include <fstream>
 
 using namespace fsdpc_log;
 using fsdp::rt::TemporaryFile;
@@ -74,11 +76,56 @@ TEST_F(LogFollowerTest, ContinuesWhereLaterStepsWereRemoved) {
   EXPECT_EQ(seen(), "5 ");
 }
 
-TEST_F(LogFollowerTest, BeginsAnewWhereNothingIsLeft) {
+/// 5,000 steps: more than it keeps to compare.
+std::string longLog() {
   std::string all;
-  for (int i = 0; i < 5000; ++i) // more than it compares
-    all += step(i, ", \"note\": \"" + std::string(600, 'x') + "\"");
-  append(all);
+  for (int i = 0; i < 5000; ++i)
+    all += "{\"step\": " + std::to_string(i) + ", \"note\": \"" + std::string(600, 'x') + "\"}\n";
+  return all;
+}
+
+TEST_F(LogFollowerTest, CountsTheRemovedLinesOfALongLog) {
+  append(longLog());
+  seen();
+  // To within the fourth line, of which the run removes the beginning.
+  fs::resize_file(file.path, longLog().find("\"step\": 3,"));
+  EXPECT_EQ(seen(), "[4997 lines were removed from the log] ");
+  fs::resize_file(file.path, longLog().find("{\"step\": 3,"));
+  append(step(3) + step(4));
+  EXPECT_EQ(seen(), "3 4 ");
+  fs::resize_file(file.path, longLog().find("{\"step\": 2,"));
+  append(step(2));
+  EXPECT_EQ(seen(), "[3 lines were removed from the log] 2 ") << "steps 2, 3 and 4";
+}
+
+TEST_F(LogFollowerTest, CountsTheRemovedLinesOfALongLogThatHasNewOnes) {
+  append(longLog());
+  seen();
+  fs::resize_file(file.path, longLog().find("{\"step\": 1000,"));
+  append(step(1000) + step(1001));
+  EXPECT_EQ(seen(), "[4000 lines were removed from the log] 1000 1001 ");
+  fs::resize_file(file.path, longLog().find("{\"step\": 1000,"));
+  EXPECT_EQ(seen(), "[2 lines were removed from the log] ");
+  fs::resize_file(file.path, longLog().find("{\"step\": 998,"));
+  append(step(998, ", \"loss\": 1"));
+  EXPECT_EQ(seen(), "[2 lines were removed from the log] 998 ");
+}
+
+// Of bytes that change while size and time remain, only a reader of the file would know.
+TEST_F(LogFollowerTest, DoesNotReadAnIdleLog) {
+  append(step(1) + step(2));
+  EXPECT_EQ(seen(), "1 2 ");
+  EXPECT_EQ(seen(), ""); // compares once more what was written while it opened the log
+  const auto time = fs::last_write_time(file.path);
+  std::ofstream(file.path, std::ios::binary) << step(1) << step(3);
+  fs::last_write_time(file.path, time);
+  EXPECT_EQ(seen(), "");
+  fs::last_write_time(file.path, time + std::chrono::seconds(1));
+  EXPECT_EQ(seen(), "[1 line was removed from the log] 3 ");
+}
+
+TEST_F(LogFollowerTest, BeginsAnewWhereNothingIsLeft) {
+  append(longLog());
   seen();
   fs::resize_file(file.path, 0);
   append(step(1));

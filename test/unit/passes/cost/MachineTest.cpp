@@ -1,10 +1,14 @@
 //===- MachineTest.cpp - machine files and names --------------------------===//
 
+#include "base/NamePattern.h"
 #include "passes/cost/LaunchTime.h"
 
 #include "gtest/gtest.h"
 
+#include <array>
+#include <ostream>
 #include <string>
+#include <vector>
 
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::cost;
@@ -17,9 +21,9 @@ const char *const valid = R"({"name": "m", "memory": 1000, "peak": {"f32": 2e12}
   "collective_share": 0.5, "algorithms": ["ring"],
   "links": [{"name": "l", "ranks": 4, "bandwidth": 1e9, "latency": 1e-6}]})";
 
-/// The fault of the valid file with `from` replaced by `to`.
-std::string faultOf(const std::string &from, const std::string &to) {
-  std::string text = valid, error;
+/// The fault of the file `text` with `from` replaced by `to`.
+std::string faultOf(const std::string &from, const std::string &to, std::string text = valid) {
+  std::string error;
   text.replace(text.find(from), from.size(), to);
   EXPECT_FALSE(parseMachine(text, error)) << text;
   return error;
@@ -32,35 +36,6 @@ TEST(MachineFile, IsRead) {
   EXPECT_EQ(machine->name, "m");
   EXPECT_EQ(machine->links.front().ranks, 4);
   EXPECT_EQ(machine->capacity(4), 1);
-}
-
-TEST(MachineFile, FaultsNameTheField) {
-  EXPECT_EQ(faultOf("1e9", "\"fast\""),
-            "field 'links[0].bandwidth': got \"fast\", expected a number from 1 to 1e+30");
-  EXPECT_EQ(faultOf("\"memory\": 1000,", ""),
-            "field 'memory': got nothing, expected an integer from 1 to 1152921504606846976");
-  EXPECT_EQ(faultOf("\"memory\": 1000", "\"memory\": 0.5"),
-            "field 'memory': got 0.5, expected an integer from 1 to 1152921504606846976");
-  EXPECT_EQ(faultOf("\"loop_flops\"", "\"loops\": 1, \"loop_flops\"")
-                .find("field 'loops': got 1, expected no such field; the fields are name, source"),
-            0u);
-  EXPECT_EQ(faultOf("[16, 1e11]", "[2000, 1e11]"),
-            "field 'products[0].rates[1][0]': got 1024, expected a size above that of the entry "
-            "before");
-  EXPECT_EQ(faultOf("[16, 1e11]", "16"),
-            "field 'products[0].rates[0]': got 16, expected [SIZE, RATE]");
-  EXPECT_EQ(faultOf("\"matrix\"", "\"gemm\""),
-            "field 'products[0].kind': got \"gemm\", expected one of matrix, attention, "
-            "attention_grad");
-  EXPECT_EQ(faultOf("[\"ring\"]", "[]"),
-            "field 'algorithms': got [], expected a list that is not empty");
-  EXPECT_EQ(faultOf("\"ring\"", "\"star\""),
-            "field 'algorithms[0]': got \"star\", expected one of ring, tree, recursive, "
-            "hierarchical, direct");
-  EXPECT_EQ(faultOf("{\"f32\": 2e12}", "{}"),
-            "field 'peak': got {}, expected an object of numbers");
-  EXPECT_EQ(faultOf("\"m\"", "3"), "field 'name': got 3, expected a text");
-  EXPECT_NE(faultOf("{\"name\": \"m\"", "[").find("is not JSON: "), std::string::npos);
 }
 
 // Beyond these, times are infinite or no numbers, and a simulated step never ends.
@@ -93,38 +68,6 @@ TEST(MachineFile, NumbersHaveRanges) {
                   .find(expected),
               std::string::npos);
   }
-  EXPECT_EQ(faultOf("0.5", "-1"),
-            "field 'collective_share': got -1, expected a number from 0 to 1");
-  EXPECT_EQ(faultOf("0.5", "1.25"),
-            "field 'collective_share': got 1.25, expected a number from 0 to 1");
-  EXPECT_EQ(faultOf("\"memory\": 1000", "\"memory\": 2e18"),
-            "field 'memory': got 2e+18, expected an integer from 1 to 1152921504606846976");
-  EXPECT_EQ(faultOf("\"ranks\": 4", "\"ranks\": 1e10"),
-            "field 'links[0].ranks': got 10000000000, expected an integer from 0 to 1073741824");
-  EXPECT_EQ(faultOf("\"algorithms\"", "\"cores\": 0, \"algorithms\""),
-            "field 'cores': got 0, expected an integer from 1 to 1048576");
-}
-
-TEST(MachineFile, NamesAreKnown) {
-  EXPECT_EQ(faultOf("\"latency\": 1e-6", "\"latency\": 0, \"bandwidths\": {\"all_gathr\": 1}"),
-            "field 'links[0].bandwidths': got \"all_gathr\", expected one of all_gather, "
-            "all_reduce, all_to_all, broadcast, collective_permute, receive, reduce_scatter, send");
-  EXPECT_EQ(faultOf("\"type\": \"f32\"", "\"type\": \"bf61\""),
-            "field 'products[0].type': got \"bf61\", expected one of f32, bf16, f16, f64");
-  EXPECT_EQ(faultOf("{\"f32\": 2e12}", "{\"bf61\": 2e12}"),
-            "field 'peak': got \"bf61\", expected one of f32, bf16, f16, f64");
-  EXPECT_EQ(
-      faultOf("]]}],", "]]}, {\"kind\": \"matrix\", \"type\": \"f32\", \"rates\": [[1, 1]]}],"),
-      "field 'products[1].kind': got \"matrix\", expected each kind once for a type");
-}
-
-// A parser keeps one of two values of a name, and takes stack for each level of nesting.
-TEST(MachineFile, FieldsAppearOnce) {
-  EXPECT_EQ(faultOf("\"memory\": 1000", "\"memory\": 1, \"memory\": 1000"),
-            "field 'memory': got it twice, expected each field once");
-  EXPECT_EQ(faultOf("]]}],", "]]}, {\"kind\": \"attention\", \"type\": \"f32\", \"kind\": 1}],"),
-            "field 'products[1].kind': got it twice, expected each field once");
-  EXPECT_EQ(faultOf("{\"f32\": 2e12}", std::string(100000, '[')), "is nested deeper than 8 levels");
 }
 
 const char *const above = R"(}, {"name": "n", "ranks": 6, "bandwidth": 1, "latency": 0}]})";
@@ -204,30 +147,6 @@ TEST(KernelRates, OfAnotherImplementationDifferInItsFields) {
   EXPECT_DOUBLE_EQ(other.loopFlops, 1e11);
 }
 
-TEST(KernelRates, FaultsNameTheField) {
-  auto faultOf = [](const std::string &from, const std::string &to) {
-    std::string text = withKernels(), error;
-    text.replace(text.find(from), from.size(), to);
-    EXPECT_FALSE(parseMachine(text, error)) << text;
-    return error;
-  };
-  EXPECT_EQ(
-      faultOf("[2048, 1]", "[2048, 1.5]"),
-      "field 'kernels.other.products[0].key_factors[1][1]': got 1.5, expected a number from 0.001 "
-      "to 1");
-  EXPECT_EQ(faultOf("separate", "none"),
-            "field 'kernels.other.epilogues': got \"none\", expected fused, separate or library");
-  EXPECT_NE(faultOf("\"other\"", "\"own\"")
-                .find("expected another name; the fields of the machine are those"),
-            std::string::npos);
-  EXPECT_EQ(
-      faultOf("\"kernels\": {\"other\"", "\"kernels\": 1, \"source\": {\"other\"").substr(0, 74),
-      "field 'kernels': got 1, expected an object of implementations by name");
-  EXPECT_EQ(faultOf("\"launch_seconds\": 3e-6", "\"links\": 1")
-                .find("field 'kernels.other.links': got 1, expected no such field"),
-            0u);
-}
-
 TEST(LaunchTime, SeparateEpiloguesAreSeparateLaunches) {
   std::string error;
   Machine machine = *parseMachine(valid, error);
@@ -282,23 +201,6 @@ TEST(KernelRates, OfKindsOfOps) {
   ASSERT_TRUE(machine) << error;
   EXPECT_DOUBLE_EQ(machine->otherKernels.at("other").memoryRate("layer_norm_grad", 1e7), 5e10);
   EXPECT_DOUBLE_EQ(machine->memoryRate("layer_norm_grad", 1e7), 2e10);
-}
-
-TEST(KernelRates, FaultsOfKindsNameTheField) {
-  auto faultOf = [](const std::string &from, const std::string &to) {
-    std::string text = withKinds(valid), error;
-    text.replace(text.find(from), from.size(), to);
-    EXPECT_FALSE(parseMachine(text, error)) << text;
-    return error;
-  };
-  EXPECT_EQ(faultOf("2e10", "0"),
-            "field 'kinds[0].memory_rates[0][1]': got 0, expected a number from 1 to 1e+30");
-  EXPECT_EQ(faultOf("\"layer_norm_grad\"", "1"), "field 'kinds[0].kind': got 1, expected a text");
-  EXPECT_EQ(faultOf("\"none\"}", "\"none\"}, {\"kind\": \"layer_norm_grad\", \"memory_rates\": "
-                                 "[[1, 1]]}"),
-            "field 'kinds[1].kind': got \"layer_norm_grad\", expected each kind once");
-  EXPECT_EQ(faultOf("\"source\": \"none\"", "\"rates\": 1").substr(0, 55),
-            "field 'kinds[0].rates': got 1, expected no such field; ");
 }
 
 // Among one rank a collective moves its bytes in the memory of the device.
@@ -390,28 +292,154 @@ TEST(NamedMachines, GrowByNodes) {
   EXPECT_EQ(findMachine("host", 64, error)->links.size(), 1u);
 }
 
-TEST(NamedMachines, Faults) {
-  auto faultOf = [](const char *request, int64_t ranks) {
-    std::string error;
-    EXPECT_FALSE(findMachine(request, ranks, error));
-    return error;
-  };
-  EXPECT_EQ(faultOf("h100x8,nodes=2", 32), "'h100x8' has 16 ranks, got a mesh of 32; give nodes=4");
-  EXPECT_EQ(faultOf("h100x9", 1).substr(0, 41), "got 'h100x9', expected a file or one of a");
-  EXPECT_EQ(faultOf("h100x8,nodes=0", 1).substr(0, 7), "nodes: ");
-  EXPECT_EQ(faultOf("h100x8,racks=2", 1),
-            "got 'racks=2', expected nodes=N, network=NAME or kernels=NAME behind the machine");
-  EXPECT_EQ(faultOf("h100x8,", 1),
-            "got '', expected nodes=N, network=NAME or kernels=NAME behind the machine");
-  EXPECT_EQ(faultOf("h100x8,nodes=2,nodes=3", 1),
-            "got 'nodes=3', expected one nodes= behind the machine");
-  EXPECT_EQ(faultOf("a100x8,kernels=mine", 1),
-            "kernels: got 'mine', expected one of own, flash-attention, flash-attention-2, "
-            "flash-attention-2-eager");
-  EXPECT_EQ(faultOf("host,kernels=cudnn", 1),
-            "kernels: got 'cudnn', expected own, the only ones of 'host'");
-  EXPECT_EQ(faultOf("h100x8,network=tin", 1).substr(0, 32), "network: got 'tin', expected one");
-  EXPECT_EQ(faultOf("host,nodes=2", 2).substr(0, 41), "'host' cannot be one of several nodes: it");
+//===----------------------------------------------------------------------===//
+// Refusals
+//===----------------------------------------------------------------------===//
+
+/// A file with `from` replaced by `to`, and the fault, in which '*' is any text.
+struct Refusal {
+  std::string file, from, to, fault;
+};
+
+void PrintTo(const Refusal &refusal, std::ostream *out) {
+  *out << refusal.from << " -> " << refusal.to.substr(0, 100);
 }
+
+class MachineFileRefusal : public testing::TestWithParam<Refusal> {};
+
+TEST_P(MachineFileRefusal, NamesTheField) {
+  const Refusal &refusal = GetParam();
+  const std::string got = faultOf(refusal.from, refusal.to, refusal.file);
+  EXPECT_TRUE(base::matchesPattern(refusal.fault, got)) << got << "\nexpected " << refusal.fault;
+}
+
+std::vector<Refusal> refusalsOf(const std::string &file,
+                                std::vector<std::array<std::string, 3>> rows) {
+  std::vector<Refusal> refusals;
+  for (auto &[from, to, fault] : rows)
+    refusals.push_back({file, from, to, fault});
+  return refusals;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Fields, MachineFileRefusal,
+    testing::ValuesIn(refusalsOf(
+        valid,
+        {
+            {"1e9", "\"fast\"",
+             "field 'links[0].bandwidth': got \"fast\", expected a number from 1 to 1e+30"},
+            {"\"memory\": 1000,", "",
+             "field 'memory': got nothing, expected an integer from 1 to 1152921504606846976"},
+            {"\"memory\": 1000", "\"memory\": 0.5",
+             "field 'memory': got 0.5, expected an integer from 1 to 1152921504606846976"},
+            {"\"loop_flops\"", "\"loops\": 1, \"loop_flops\"",
+             "field 'loops': got 1, expected no such field; the fields are name, source*"},
+            {"[16, 1e11]", "[2000, 1e11]",
+             "field 'products[0].rates[1][0]': got 1024, expected a size above that of the entry "
+             "before"},
+            {"[16, 1e11]", "16", "field 'products[0].rates[0]': got 16, expected [SIZE, RATE]"},
+            {"\"matrix\"", "\"gemm\"",
+             "field 'products[0].kind': got \"gemm\", expected one of matrix, attention, "
+             "attention_grad"},
+            {"[\"ring\"]", "[]", "field 'algorithms': got [], expected a list that is not empty"},
+            {"\"ring\"", "\"star\"",
+             "field 'algorithms[0]': got \"star\", expected one of ring, tree, recursive, "
+             "hierarchical, direct"},
+            {"{\"f32\": 2e12}", "{}", "field 'peak': got {}, expected an object of numbers"},
+            {"\"m\"", "3", "field 'name': got 3, expected a text"},
+            {"{\"name\": \"m\"", "[", "*is not JSON: *"},
+            {"\"latency\": 1e-6", "\"latency\": 0, \"bandwidths\": {\"all_gathr\": 1}",
+             "field 'links[0].bandwidths': got \"all_gathr\", expected one of all_gather, "
+             "all_reduce, all_to_all, broadcast, collective_permute, receive, reduce_scatter, "
+             "send"},
+            {"\"type\": \"f32\"", "\"type\": \"bf61\"",
+             "field 'products[0].type': got \"bf61\", expected one of f32, bf16, f16, f64"},
+            {"{\"f32\": 2e12}", "{\"bf61\": 2e12}",
+             "field 'peak': got \"bf61\", expected one of f32, bf16, f16, f64"},
+            {"]]}],", "]]}, {\"kind\": \"matrix\", \"type\": \"f32\", \"rates\": [[1, 1]]}],",
+             "field 'products[1].kind': got \"matrix\", expected each kind once for a type"},
+            // A parser keeps one of two values of a name, and takes stack for each level of
+            // nesting.
+            {"\"memory\": 1000", "\"memory\": 1, \"memory\": 1000",
+             "field 'memory': got it twice, expected each field once"},
+            {"]]}],", "]]}, {\"kind\": \"attention\", \"type\": \"f32\", \"kind\": 1}],",
+             "field 'products[1].kind': got it twice, expected each field once"},
+            {"{\"f32\": 2e12}", std::string(100000, '['), "is nested deeper than 8 levels"},
+            {"0.5", "-1", "field 'collective_share': got -1, expected a number from 0 to 1"},
+            {"0.5", "1.25", "field 'collective_share': got 1.25, expected a number from 0 to 1"},
+            {"\"memory\": 1000", "\"memory\": 2e18",
+             "field 'memory': got 2e+18, expected an integer from 1 to 1152921504606846976"},
+            {"\"ranks\": 4", "\"ranks\": 1e10",
+             "field 'links[0].ranks': got 10000000000, expected an integer from 0 to 1073741824"},
+            {"\"algorithms\"", "\"cores\": 0, \"algorithms\"",
+             "field 'cores': got 0, expected an integer from 1 to 1048576"},
+        })));
+
+INSTANTIATE_TEST_SUITE_P(
+    Kernels, MachineFileRefusal,
+    testing::ValuesIn(refusalsOf(
+        withKernels(),
+        {
+            {"[2048, 1]", "[2048, 1.5]",
+             "field 'kernels.other.products[0].key_factors[1][1]': got 1.5, expected a number from "
+             "0.001 to 1"},
+            {"separate", "none",
+             "field 'kernels.other.epilogues': got \"none\", expected fused, separate or library"},
+            {"\"other\"", "\"own\"",
+             "*expected another name; the fields of the machine are those*"},
+            {"\"kernels\": {\"other\"", "\"kernels\": 1, \"source\": {\"other\"",
+             "field 'kernels': got 1, expected an object of implementations by name*"},
+            {"\"launch_seconds\": 3e-6", "\"links\": 1",
+             "field 'kernels.other.links': got 1, expected no such field*"},
+        })));
+
+INSTANTIATE_TEST_SUITE_P(
+    Kinds, MachineFileRefusal,
+    testing::ValuesIn(refusalsOf(
+        withKinds(valid),
+        {
+            {"2e10", "0",
+             "field 'kinds[0].memory_rates[0][1]': got 0, expected a number from 1 to 1e+30"},
+            {"\"layer_norm_grad\"", "1", "field 'kinds[0].kind': got 1, expected a text"},
+            {"\"none\"}", "\"none\"}, {\"kind\": \"layer_norm_grad\", \"memory_rates\": [[1, 1]]}",
+             "field 'kinds[1].kind': got \"layer_norm_grad\", expected each kind once"},
+            {"\"source\": \"none\"", "\"rates\": 1",
+             "field 'kinds[0].rates': got 1, expected no such field; *"},
+        })));
+
+struct RequestRefusal {
+  std::string request;
+  int64_t ranks;
+  std::string fault;
+};
+
+void PrintTo(const RequestRefusal &refusal, std::ostream *out) { *out << refusal.request; }
+
+class NamedMachineRefusal : public testing::TestWithParam<RequestRefusal> {};
+
+TEST_P(NamedMachineRefusal, SaysWhatIsExpected) {
+  const auto &[request, ranks, fault] = GetParam();
+  std::string error;
+  EXPECT_FALSE(findMachine(request, ranks, error));
+  EXPECT_TRUE(base::matchesPattern(fault, error)) << error << "\nexpected " << fault;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Requests, NamedMachineRefusal,
+    testing::ValuesIn(std::vector<RequestRefusal>{
+        {"h100x8,nodes=2", 32, "'h100x8' has 16 ranks, got a mesh of 32; give nodes=4"},
+        {"h100x9", 1, "got 'h100x9', expected a file or one of a*"},
+        {"h100x8,nodes=0", 1, "nodes: *"},
+        {"h100x8,racks=2", 1,
+         "got 'racks=2', expected nodes=N, network=NAME or kernels=NAME behind the machine"},
+        {"h100x8,", 1, "got '', expected nodes=N, network=NAME or kernels=NAME behind the machine"},
+        {"h100x8,nodes=2,nodes=3", 1, "got 'nodes=3', expected one nodes= behind the machine"},
+        {"a100x8,kernels=mine", 1,
+         "kernels: got 'mine', expected one of own, flash-attention, flash-attention-2, "
+         "flash-attention-2-eager"},
+        {"host,kernels=cudnn", 1, "kernels: got 'cudnn', expected own, the only ones of 'host'"},
+        {"h100x8,network=tin", 1, "network: got 'tin', expected one*"},
+        {"host,nodes=2", 2, "'host' cannot be one of several nodes: it*"},
+    }));
 
 } // namespace

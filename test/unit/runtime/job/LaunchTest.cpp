@@ -129,6 +129,22 @@ TEST_F(Launch, InformsALateRankAtOnce) {
   }
 }
 
+// Under MPI the first rank with a fault reports it, and the others name that rank.
+TEST_F(Launch, NamesTheRankThatReports) {
+  if (!*MPIEXEC)
+    GTEST_SKIP() << "built without MPI";
+  const std::string rank = std::string("-n 1 ") + HANDWRITTEN_FOLDER "/linear_regression-3" +
+                           data() + " --steps 2 --communicator=mpi";
+  const Finished job = runCommand(kMpi + rank + " : " + rank + " --seed 5 : " + rank + " --seed 6");
+  EXPECT_EQ(job.errors(), 1) << job.output;
+  EXPECT_TRUE(job.says("error: rank 1 was started with --seed 5, rank 0 with --seed 0"))
+      << job.output;
+  EXPECT_TRUE(job.says("note: rank 0 ends, for a reason that rank 1 reports\n")) << job.output;
+  EXPECT_TRUE(job.says("note: rank 2 ends, for a reason that rank 1 reports too: rank 2 was "
+                       "started with --seed 6, rank 0 with --seed 0"))
+      << job.output;
+}
+
 // Both from one shell, which is all that tells hand-started jobs apart.
 TEST_F(Launch, KeepsTwoJobsApart) {
   const std::string first = "env RANK=0 WORLD_SIZE=2 FSDP_TIMEOUT=4 " RANKS_PROGRAM " fsdp=2 steps";

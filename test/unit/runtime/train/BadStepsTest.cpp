@@ -14,8 +14,8 @@ namespace {
 TEST(BadStepsTest, AreDescribedForUsersAndPrograms) {
   BadStep bad{7, -NAN, INFINITY, 0.5, "kernel", 60, {60, 61}};
   EXPECT_EQ(
-      bad.describe("which are not finite"),
-      "got loss nan and gradient norm inf in step 7, which are not finite; the first gradient "
+      bad.describe(bad.kind()),
+      "got loss nan and gradient norm inf in step 7, a step that is not finite; the first gradient "
       "that is not finite is that of 'kernel'");
   EXPECT_EQ(
       bad.record({"d.bin"}, ""),
@@ -25,10 +25,11 @@ TEST(BadStepsTest, AreDescribedForUsersAndPrograms) {
   EXPECT_NE(bad.describe("x").find("x; every gradient is finite"), std::string::npos);
   EXPECT_NE(bad.record({"\xff"}, "").find("\"parameter\":null"), std::string::npos)
       << "paths need not be UTF-8";
-  EXPECT_EQ(rollbackLine(2, bad, 5, 50, 70),
-            "{\"rollback\":{\"number\":2,\"from_step\":7,\"to_step\":5,\"skipped\":[50,70],"
-            "\"cause\":\"got loss nan and gradient norm inf in step 7, which are not finite; every "
-            "gradient is finite\"}}\n");
+  EXPECT_EQ(
+      rollbackLine(2, bad, 5, 50, 70),
+      "{\"rollback\":{\"number\":2,\"from_step\":7,\"to_step\":5,\"skipped\":[50,70],"
+      "\"cause\":\"got loss nan and gradient norm inf in step 7, a step that is not finite; every "
+      "gradient is finite\"}}\n");
 }
 
 TEST(BadStepsTest, AFailedCheckIsNamed) {
@@ -69,7 +70,7 @@ TEST(BadStepsTest, RollbacksToOneCheckpointAreBounded) {
   } catch (const base::Error &error) {
     EXPECT_EQ(
         std::string(error.what()),
-        "got loss inf and gradient norm 1 in step 7, which are not finite, after 3 rollbacks "
+        "got loss inf and gradient norm 1 in step 7, a step that is not finite, after 3 rollbacks "
         "to step 8; every gradient is finite; lower the learning rate, clip the gradients, or "
         "look at the data");
     EXPECT_TRUE(error.isRefusal() && error.isByAll());

@@ -49,6 +49,7 @@ TEST_F(PlansTest, AreFoundByMeshAndByRanks) {
   EXPECT_EQ(planNamed(plans, "fsdp=2,data=2"), nullptr) << "another order of the ranks";
   EXPECT_EQ(planNamed(plans, "data=2"), &wide) << "an axis of size 1 splits nothing";
   EXPECT_EQ(planNamed(plans, "tensor=1,fsdp=2"), &two);
+  EXPECT_EQ(planNamed(plans, "fsdp=2,"), nullptr) << "an element is missing";
   EXPECT_EQ(planNamed(plans, "fsdp=21"), nullptr);
   EXPECT_EQ(planNamed(plans, ""), nullptr);
   EXPECT_EQ(planFor(plans, 4), &four) << "the first of its size";

@@ -1,0 +1,1 @@
+../scripts/standard_output.py
