@@ -528,7 +528,8 @@ def FusePass : Pass<"fsdp-fuse", "::mlir::fsdp::ProgramOp"> {
     `nn.reduce`. If a chain continues with the rows of a matrix product, like a bias, a GELU or a residual,
     the `nn.einsum` is the first op of the `nn.fused`. A value that is used only inside is not stored; one that is also used elsewhere
     is an additional result. Only cheap arithmetic is computed twice, nothing moves past a
-    collective, and the ops themselves do not change, so results are bitwise equal. A sum over the rows of an operand of a product joins that product, as the gradients of a bias and its weight do.
+    collective, and the ops themselves do not change, so results are bitwise equal. A kernel of elementwise ops that is the only reader of a product joins the kernel that
+    begins with that product, as the two gradients of a gated activation do. A sum over the rows of an operand of a product joins that product, as the gradients of a bias and its weight do.
 
     Example: `fsdp-opt --fsdp-fuse local.mlir`
   }];
@@ -544,7 +545,9 @@ def SchedulePass : Pass<"fsdp-schedule", "::mlir::ModuleOp"> {
     at any time; the same limit applies to gradients before their reduction. A `fsdp.receive` is issued one stage of a microbatch
     ahead and waits for the computation before it, and what computes the operand of a `fsdp.send` waits until the second send before it, of the same direction, is complete; sends of one
     stage and microbatch count as one. The storages of a unit are gathered by one
-    launch, over each group of ranks, and their gradients reduced by one, unless `group` is false. Launches have all
+    launch, over each group of ranks, and their gradients reduced by one, unless `group` is false. Unless it is, casts that no
+    collective follows, of up to six units of equal size, are one launch, in the place of the first, where that makes no arena larger: then more than
+    `prefetch` + 1 units may be unsharded. Launches have all
     waits between streams that their accesses require, except those that other waits imply.
 
     Example: `fsdp-opt --fsdp-schedule=prefetch=0 local.mlir`

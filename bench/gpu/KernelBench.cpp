@@ -319,6 +319,8 @@ template <class T> struct Kernels {
     one("update, no state", 12,
         [&] { return descend(shard, false, g, lr, nullptr, ok, state, p, bad, stream); });
     one("square_sum", 4, [&] { return square_sum(n, g, sum, stream); });
+    one("square_sums", 4,
+        [&] { return square_sums(Counts<2>{{n / 2, n - n / 2}}, g, g + n / 2, sum, stream); });
     bench.release();
   }
 

@@ -97,8 +97,9 @@ Epilogue mlir::nn::getEpilogue(Operation *op) {
   for (BlockArgument argument : body.getArguments())
     if (llvm::any_of(argument.getUsers(), [&](Operation *user) { return user != product; }))
       epilogue.bytes += bytesOf(argument.getType());
-  for (Type type : fused->getResultTypes())
-    epilogue.bytes += bytesOf(type);
+  for (Value result : body.getTerminator()->getOperands())
+    if (result.getDefiningOp() != product) // which is where it was computed
+      epilogue.bytes += bytesOf(result.getType());
   std::optional<LibraryEpilogue> library = getLibraryEpilogue(fused);
   if (!library) {
     epilogue.remainingBytes = epilogue.bytes;

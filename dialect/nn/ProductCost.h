@@ -21,7 +21,7 @@ struct ProductCost {
 /// The loops fused behind a product.
 struct Epilogue {
   /// Bytes that they would read and write as a separate kernel: the product's result, their other
-  /// operands and their results. 0 if there are no loops.
+  /// operands and their results, of which the product is none. 0 if there are no loops.
   int64_t bytes = 0;
   bool isBias = false; ///< only a bias is added
   /// The rows of an operand of the product are added up (OperandSum.h): a pass of their own, unless

@@ -11,7 +11,8 @@
 // A kernel may begin with one matrix product and process its rows as they are completed. The
 // product is computed in the buffer of the first result of its type.
 //
-// A sum over rows that is a kernel of its own is then joined with a product of the same matrix.
+// A kernel that reads the product of another one is then joined with that, where nothing else reads
+// it. A sum over rows that is a kernel of its own is joined with a product of the same matrix.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,6 +22,7 @@
 #include "dialect/nn/RowProduct.h"
 #include "passes/Passes.h"
 #include "passes/local/JoinOperandSums.h"
+#include "passes/local/JoinReaders.h"
 #include "passes/scheduled/SegmentPlan.h"
 #include "runtime/program/Limits.h"
 
@@ -439,6 +441,7 @@ void Fuse::runOnOperation() {
     for (Operation *op : llvm::reverse(ops))
       if (!erased.contains(op) && isa<arith::ConstantOp>(op) && op->use_empty())
         op->erase();
+    joinReaders(segment.getBody().front());
     joinOperandSums(segment.getBody().front());
   }
 }

@@ -3,8 +3,10 @@
 #include "passes/Passes.h"
 #include "passes/PhaseCheck.h"
 #include "passes/schedule/IssueOrder.h"
+#include "passes/schedule/MemoryPlanner.h"
 #include "passes/schedule/ProgramOrder.h"
 #include "passes/schedule/Waits.h"
+#include "passes/scheduled/GroupCasts.h"
 #include "passes/scheduled/GroupCollectives.h"
 #include "passes/scheduled/GroupUpdates.h"
 #include "passes/scheduled/ScheduleProblem.h"
@@ -283,8 +285,9 @@ struct Schedule : fsdp::impl::SchedulePassBase<Schedule> {
   using SchedulePassBase::SchedulePassBase;
 
   LogicalResult runOnProgram(ProgramOp program, const StagedInputs &staged,
-                             const std::vector<PlannedBuffer> &planned,
-                             const SymbolTable &symbols) {
+                             const std::vector<PlannedBuffer> &planned, const SymbolTable &symbols,
+                             bool &joinsCasts) {
+    bool joined = false;
     SmallVector<Value> persistent;
     OpBuilder builder = OpBuilder::atBlockBegin(&program.getBody().front());
     for (const PlannedBuffer &buffer : planned)
@@ -306,18 +309,19 @@ struct Schedule : fsdp::impl::SchedulePassBase<Schedule> {
                << "', which precedes it in the program and accesses the same bytes of '"
                << plan->buffers[reordered->buffer].name
                << "'; this is a fault of the compiler: report it with the model and its options";
+      if (joinsCasts)
+        joined |= groupCasts(*plan, planned.size(), problem, order);
       schedule::materializeWaits(problem);
       schedule::elideImpliedWaits(problem);
       Emitter(segment, *plan, persistent).emit(problem, order);
     }
+    joinsCasts = joined;
     return success();
   }
 
-  void runOnOperation() override {
-    ModuleOp module = getOperation();
-    if (failed(requirePhase(module, Phase::local, "schedules the local phase")) ||
-        failed(verifyPhase(module, Phase::local)))
-      return signalPassFailure();
+  /// Schedules `module`. `joinsCasts`: with casts of several units in one launch where possible;
+  /// afterwards, whether there is such a launch.
+  LogicalResult scheduleModule(ModuleOp module, bool &joinsCasts) {
     SymbolTable symbols(module);
     // The buffers that a role keeps depend on the accesses of others: they are planned before the
     // first role is rewritten.
@@ -327,13 +331,46 @@ struct Schedule : fsdp::impl::SchedulePassBase<Schedule> {
       std::vector<PlannedBuffer> planned = planPersistent(program, staged);
       kept.emplace_back(program, std::move(staged), std::move(planned));
     }
-    for (const auto &[program, staged, planned] : kept)
-      if (failed(runOnProgram(program, staged, planned, symbols)))
-        return signalPassFailure();
+    bool joined = false;
+    for (const auto &[program, staged, planned] : kept) {
+      bool joins = joinsCasts;
+      if (failed(runOnProgram(program, staged, planned, symbols, joins)))
+        return failure();
+      joined |= joins;
+    }
+    joinsCasts = joined;
     // Carried tensors are buffers from here on.
     for (CarriedOp carried : llvm::make_early_inc_range(module.getOps<CarriedOp>()))
       carried.erase();
     setPhase(module, Phase::scheduled);
+    return success();
+  }
+
+  /// True if a program of `module` needs a larger arena than that of `other`.
+  static bool needsMore(ModuleOp module, ModuleOp other) {
+    const ScheduleProblem one(module), two(other);
+    return llvm::any_of(llvm::zip_equal(one.problem.roles, two.problem.roles), [](auto roles) {
+      return schedule::planMemory(std::get<0>(roles)).arena >
+             schedule::planMemory(std::get<1>(roles)).arena;
+    });
+  }
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    if (failed(requirePhase(module, Phase::local, "schedules the local phase")) ||
+        failed(verifyPhase(module, Phase::local)))
+      return signalPassFailure();
+    bool joinsCasts = group && hasLoneCasts(module), apart = false;
+    OwningOpRef<ModuleOp> other = joinsCasts ? module.clone() : nullptr;
+    if (failed(scheduleModule(module, joinsCasts)))
+      return signalPassFailure();
+    if (!joinsCasts)
+      return;
+    // A launch less is not worth memory: where blocks fit less well, casts stay apart.
+    if (failed(scheduleModule(*other, apart)))
+      return signalPassFailure();
+    if (needsMore(module, *other))
+      module.getBodyRegion().takeBody(other->getBodyRegion());
   }
 };
 

@@ -133,6 +133,16 @@ def check_sizes(folder):
         r"ok      gpt2-124m-bf16: libraries took \d+ MiB beside", r"ok      gpt2-124m-bf16: losses within 0 of itself, traced"],
         "--rungs=3")
     manifest.write_text(kept)
+    with Replaced(folder, "train-gpt2-124m-bf16-1", """[ "$FSDP_GRAPH" ] && exec "$true_one" "$@" --seed 5
+[ "$FSDP_TUNE" ] && [ -d "$FSDP_TUNE_CACHE" ] && exec "$true_one" "$@" --lr 0.5
+[ "$NVTX_INJECTION64_PATH" ] && exec env FSDP_NVTX=0 "$true_one" "$@"
+exec "$true_one" "$@\""""):
+        folder.expect("graphs, choices and ranges that are not what they should be", 1, [
+            r"FAILED  gpt2-124m-bf16, as graphs: loss and norm of step 1: got \([0-9.]+, .*, expected \([0-9.]+, ",
+            r"ok      gpt2-124m-bf16, measured algorithms: losses within .* of the first ones",
+            r"FAILED  gpt2-124m-bf16, \d+ choices that were kept: loss and norm of step 2: got \([0-9.]+, ",
+            r"ok      gpt2-124m-bf16, in ranges: losses within 0 of a run without",
+            r"FAILED  gpt2-124m-bf16: ranges for profilers: got none for 3 names, the first 'step 1', expected"], "--rungs=3")
     folder.expect("a product without an algorithm", 1, [
         r"FAILED  products of gpt2-124m: attention in bf16 32 x 192 x 64: got cuBLASLt status \d+, expected a time",
         r"ok      kernels of gpt2-124m: \d\d measured"], "--rungs=4", environment={"FSDP_EMULATOR": "products=none:1"})

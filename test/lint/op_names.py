@@ -18,6 +18,7 @@ ALLOWED = [
     (("passes/local/Fuse.cpp",), {"arith::AddFOp"}, "a sum of products is added up product by product"),
     (("passes/scheduled/InPlace.cpp",), LOOPS - {"nn::RearrangeOp"}, "follows elements through a kernel's loops"),
     (("passes/global/Recompute.cpp",), {"nn::RearrangeOp", "nn::RepeatOp", "nn::ReduceOp"}, "knows what joins a kernel"),
+    (("passes/local/JoinReaders.cpp",), {"nn::EinsumOp", "nn::FusedOp"}, "a kernel that begins with a product, and what reads the product"),
     (("passes/local/JoinOperandSums.cpp",), {"nn::EinsumOp", "nn::ReduceOp", "nn::FusedOp"}, "a product and the sum over the rows of its operand"),
     (("passes/local/JoinKernels.cpp",), {"nn::ReduceOp", "nn::RepeatOp", "arith::AddFOp"}, "additions that the kernel of an op takes with it"),
     (("passes/local/JoinLoss.cpp",), {"nn::CrossEntropyGradOp"}, "the gradient that a loss takes with it"),

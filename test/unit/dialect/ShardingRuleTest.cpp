@@ -92,16 +92,18 @@ struct ShardingRuleTest : testing::Test {
 };
 
 TEST_F(ShardingRuleTest, Epilogue) {
-  auto epilogue = [&](StringRef loops) {
+  auto epilogue = [&](StringRef loops, StringRef results = "tensor<8x4xbf16>") {
     const std::string op = (Twine("nn.fused %a, %b, %c : (tensor<8x16xbf16>, tensor<16x4xbf16>, "
-                                  "tensor<4xbf16>) -> tensor<8x4xbf16> {\n"
-                                  "^bb0(%x: tensor<8x16xbf16>, %w: tensor<16x4xbf16>, %y: "
-                                  "tensor<4xbf16>):\n"
-                                  "%p = nn.einsum \"ik,kj->ij\" %x, %w : (tensor<8x16xbf16>, "
-                                  "tensor<16x4xbf16>) -> tensor<8x4xbf16>\n"
-                                  "%r = nn.repeat \"j -> i j\" %y : tensor<4xbf16> -> "
-                                  "tensor<8x4xbf16>\n"
-                                  "%s = arith.addf %p, %r : tensor<8x4xbf16>\n") +
+                                  "tensor<4xbf16>) -> ") +
+                            results +
+                            " {\n"
+                            "^bb0(%x: tensor<8x16xbf16>, %w: tensor<16x4xbf16>, %y: "
+                            "tensor<4xbf16>):\n"
+                            "%p = nn.einsum \"ik,kj->ij\" %x, %w : (tensor<8x16xbf16>, "
+                            "tensor<16x4xbf16>) -> tensor<8x4xbf16>\n"
+                            "%r = nn.repeat \"j -> i j\" %y : tensor<4xbf16> -> "
+                            "tensor<8x4xbf16>\n"
+                            "%s = arith.addf %p, %r : tensor<8x4xbf16>\n" +
                             loops + "}")
                                .str();
     return getEpilogue(parse(op, {"tensor<8x16xbf16>", "tensor<16x4xbf16>", "tensor<4xbf16>"}));
@@ -116,6 +118,11 @@ TEST_F(ShardingRuleTest, Epilogue) {
   EXPECT_EQ(more.bytes, 64 + 8 + 64);
   EXPECT_FALSE(more.isBias);
   EXPECT_EQ(more.remainingBytes, more.bytes);
+  // A product that is a result too is not written again.
+  const Epilogue kept = epilogue("%t = arith.mulf %s, %s : tensor<8x4xbf16>\nnn.yield %p, %t : "
+                                 "tensor<8x4xbf16>, tensor<8x4xbf16>\n",
+                                 "(tensor<8x4xbf16>, tensor<8x4xbf16>)");
+  EXPECT_EQ(kept.bytes, 64 + 8 + 64);
   // The rows of an operand are read, their sum is written; a library has it with the product.
   const Epilogue sum = getEpilogue(
       parse("nn.fused %a, %b : (tensor<16x8xbf16>, tensor<16x4xbf16>) -> (tensor<8x4xf32>, "
