@@ -5,6 +5,7 @@
 
 #include "base/Error.h"
 
+#include <chrono>
 #include <string>
 
 namespace base {
@@ -22,6 +23,10 @@ constexpr int kExitNoReader = 141;
 /// an Error if it cannot be written, as on a full disk. If the reader has closed the pipe, as in `|
 /// head -1`, ends the process by SIGPIPE without a message, as other programs do.
 void printResult(const std::string &text);
+
+/// Waits this long, or ends the process as printResult() does when the reader of standard output
+/// leaves.
+void waitWhileRead(std::chrono::milliseconds time);
 
 } // namespace base
 

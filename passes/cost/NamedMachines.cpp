@@ -139,10 +139,8 @@ std::optional<Machine> mlir::fsdp::cost::findMachine(llvm::StringRef request, in
         return std::nullopt;
       }
       nodes = count;
-    } else if (key == "network") {
-      network = value.str();
-    } else if (key == "kernels") {
-      kernels = value.str();
+    } else if ((key == "network" || key == "kernels") && !value.empty()) {
+      (key == "network" ? network : kernels) = value.str();
     } else {
       error =
           base::mismatch(option.str(), "nodes=N, network=NAME or kernels=NAME behind the machine");

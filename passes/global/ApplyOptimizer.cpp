@@ -66,6 +66,8 @@ static Value buildChecked(OpBuilder &builder, StepOp step, Value loss) {
 
 static LogicalResult applyOptimizer(StepOp step, const SymbolTable &symbols) {
   Block &body = step.getBody().front();
+  if (!body.getOps<AdvanceOp>().empty())
+    return step.emitOpError("has updates already; give it the IR of 'fsdp-differentiate'");
   Value loss = findLoss(step);
   if (!loss)
     return step.emitOpError("has no 'fsdp.output \"loss\"'; run 'fsdp-differentiate' first");

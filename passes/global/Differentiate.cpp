@@ -394,7 +394,11 @@ struct Differentiate : fsdp::impl::DifferentiatePassBase<Differentiate> {
     auto losses = step.getBody().front().getOps<LossOp>();
     if (step.getKind() == StepKind::train) {
       if (losses.empty()) {
-        step.emitOpError("has no loss to differentiate; mark it with 'fsdp.loss'");
+        Block &body = step.getBody().front();
+        if (body.getOps<GradientOp>().empty() && body.getOps<AdvanceOp>().empty())
+          step.emitOpError("has no loss to differentiate; mark it with 'fsdp.loss'");
+        else
+          step.emitOpError("has gradients already; give it the IR of '--emit=model'");
         return signalPassFailure();
       }
       if (failed(ReverseMode(step, *losses.begin(), ofSum).run()))

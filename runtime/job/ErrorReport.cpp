@@ -24,8 +24,9 @@ int reportByFirst(const Error &error, int rank, int first) {
   // the cause. If nothing ends this process, that rank may not have been started.
   std::this_thread::sleep_for(std::chrono::seconds(2));
   const std::string own = error.what();
-  const std::string text = format("note: rank %d ends, for a reason that rank %d reports%s%s\n",
-                                  rank, first, own.empty() ? "" : " too: ", own.c_str());
+  const std::string text =
+      own.empty() ? format("note: rank %d ends, for a reason that rank %d reports\n", rank, first)
+                  : format("note: rank %d ends: %s\n", rank, own.c_str());
   std::fwrite(text.data(), 1, text.size(), stderr);
   return error.status();
 }

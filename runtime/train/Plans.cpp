@@ -4,6 +4,8 @@
 #include "runtime/job/Launcher.h"
 
 #include <algorithm>
+#include <cctype>
+#include <set>
 #include <vector>
 
 namespace fsdp::rt {
@@ -12,12 +14,20 @@ using namespace base;
 
 namespace {
 
-/// `axes`, a comma-separated list, without those of size 1.
+/// `axes`, a comma-separated list, without those of size 1. One that is no axis, or appears again,
+/// is kept, so that no plan has it.
 std::vector<std::string> splitting(const std::string &axes) {
   std::vector<std::string> kept;
-  for (const std::string &axis : listElements(axes))
-    if (axis.size() < 2 || axis.compare(axis.size() - 2, 2, "=1") != 0)
+  std::set<std::string> names;
+  for (const std::string &axis : listElements(axes)) {
+    const std::string name = axis.substr(0, axis.find('='));
+    const bool isName = !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) {
+      return std::isalnum(c) || c == '_';
+    });
+    const bool isNew = names.insert(name).second;
+    if (!isName || !isNew || axis != name + "=1")
       kept.push_back(axis);
+  }
   return kept;
 }
 

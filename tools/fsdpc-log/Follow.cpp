@@ -14,7 +14,6 @@
 #include <fcntl.h>
 #include <string_view>
 #include <sys/stat.h>
-#include <thread>
 #include <unistd.h>
 #include <utility>
 
@@ -173,7 +172,7 @@ void watchLog(const std::string &path, const std::vector<std::string> &fields, s
       note("waiting for lines in '" + path + "'");
     base::printResult(text);
     text.clear();
-    std::this_thread::sleep_for(kPollInterval);
+    base::waitWhileRead(kPollInterval);
   }
 }
 

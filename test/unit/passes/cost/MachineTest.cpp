@@ -433,6 +433,10 @@ INSTANTIATE_TEST_SUITE_P(
         {"h100x8,racks=2", 1,
          "got 'racks=2', expected nodes=N, network=NAME or kernels=NAME behind the machine"},
         {"h100x8,", 1, "got '', expected nodes=N, network=NAME or kernels=NAME behind the machine"},
+        {"h100x8,network=", 1,
+         "got 'network=', expected nodes=N, network=NAME or kernels=NAME behind the machine"},
+        {"h100x8,kernels=", 1,
+         "got 'kernels=', expected nodes=N, network=NAME or kernels=NAME behind the machine"},
         {"h100x8,nodes=2,nodes=3", 1, "got 'nodes=3', expected one nodes= behind the machine"},
         {"a100x8,kernels=mine", 1,
          "kernels: got 'mine', expected one of own, flash-attention, flash-attention-2, "

@@ -140,7 +140,7 @@ TEST_F(Launch, NamesTheRankThatReports) {
   EXPECT_TRUE(job.says("error: rank 1 was started with --seed 5, rank 0 with --seed 0"))
       << job.output;
   EXPECT_TRUE(job.says("note: rank 0 ends, for a reason that rank 1 reports\n")) << job.output;
-  EXPECT_TRUE(job.says("note: rank 2 ends, for a reason that rank 1 reports too: rank 2 was "
+  EXPECT_TRUE(job.says("note: rank 2 ends: rank 2 was "
                        "started with --seed 6, rank 0 with --seed 0"))
       << job.output;
 }

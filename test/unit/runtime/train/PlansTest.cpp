@@ -50,6 +50,9 @@ TEST_F(PlansTest, AreFoundByMeshAndByRanks) {
   EXPECT_EQ(planNamed(plans, "data=2"), &wide) << "an axis of size 1 splits nothing";
   EXPECT_EQ(planNamed(plans, "tensor=1,fsdp=2"), &two);
   EXPECT_EQ(planNamed(plans, "fsdp=2,"), nullptr) << "an element is missing";
+  for (const char *none : {"fsdp=2|fsdp=1", "fsdp=2,=1", "fsdp=2,a b=1", "fsdp=2,x|y=1",
+                           "fsdp=2,data=1,data=1", "fsdp=2,fsdp=1"})
+    EXPECT_EQ(planNamed(plans, none), nullptr) << none;
   EXPECT_EQ(planNamed(plans, "fsdp=21"), nullptr);
   EXPECT_EQ(planNamed(plans, ""), nullptr);
   EXPECT_EQ(planFor(plans, 4), &four) << "the first of its size";
