@@ -301,7 +301,6 @@ bool Group::mayBeginWith(nn::EinsumOp op) const {
     return false;
   // A product is computed in the buffer of the result before the chain reads its operands: a result
   // that replaces a carried tensor would overwrite it.
-  auto isCarried = [](Value operand) { return operand.getDefiningOp<CarryLoadOp>() != nullptr; };
   if (llvm::any_of(members, [&](Operation *member) {
         return llvm::any_of(member->getOperands(), isCarried);
       }))

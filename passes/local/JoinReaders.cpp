@@ -14,6 +14,12 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
+bool mlir::fsdp::isCarried(Value operand) {
+  while (auto view = operand.getDefiningOp<ViewOp>())
+    operand = view.getFlat();
+  return operand.getDefiningOp<CarryLoadOp>() != nullptr;
+}
+
 static Block &bodyOf(nn::FusedOp kernel) { return kernel.getBody().front(); }
 
 /// True if all ops behind the first `skipped` compute elements of `shape` one by one.
@@ -54,10 +60,9 @@ static nn::FusedOp readerOf(nn::FusedOp maker, OpResult product,
     return {};
   // The product is computed in the buffer of a result before anything else is read, so no operand
   // may be a carried tensor, which a result replaces.
-  for (Operation *kernel : {maker.getOperation(), reader.getOperation()})
-    for (Value operand : kernel->getOperands())
-      if (operand.getDefiningOp<CarryLoadOp>())
-        return {};
+  if (llvm::any_of(maker->getOperands(), isCarried) ||
+      llvm::any_of(reader->getOperands(), isCarried))
+    return {};
   llvm::SmallSetVector<Value, 8> operands(maker->operand_begin(), maker->operand_end());
   for (Value operand : reader->getOperands()) {
     if (operand == product)

@@ -2,6 +2,7 @@
 
 #include "passes/scheduled/SegmentPlan.h"
 #include "dialect/fsdp/ReduceInPlace.h"
+#include "passes/scheduled/StaleReads.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
@@ -358,16 +359,14 @@ private:
       places[load.getResult()] = carriedPlace(load.getCarried());
       for (CarryStoreOp store : carryStores.lookup(load.getCarried()))
         if (load->isBeforeInBlock(store))
-          return checkNotReadAfter(load.getResult(), store.getValue().getDefiningOp(),
-                                   store.getCarried());
+          return checkCarried(load.getResult(), store);
       return success();
     }
     if (auto store = dyn_cast<CarryStoreOp>(op)) {
       copyCarried(store);
       for (CarryStoreOp later : carryStores.lookup(store.getCarried()))
         if (store->isBeforeInBlock(later))
-          return checkNotReadAfter(store.getValue(), later.getValue().getDefiningOp(),
-                                   store.getCarried());
+          return checkCarried(store.getValue(), later);
       return success();
     }
     if (auto view = dyn_cast<ViewOp>(op)) {
@@ -426,23 +425,28 @@ private:
     for (StoreOp store : stores.lookup((load.getStorage() + "." + load.getWhat()).str()))
       if (load->isBeforeInBlock(store) && (!update || store->isBeforeInBlock(update)))
         update = store.getValue().getDefiningOp();
-    return checkNotReadAfter(load.getResult(), update, load.getStorage());
+    auto type = cast<RankedTensorType>(load.getType());
+    return checkNotReadAfter(load.getResult(), update, 0, type.getNumElements(), load.getStorage());
   }
 
-  /// Fails if an op reads `held`, the contents of a storage or a carried tensor, after `update` has
-  /// replaced it.
-  static LogicalResult checkNotReadAfter(Value held, Operation *update, StringRef name) {
-    if (!update)
-      return success();
-    SmallVector<Value> aliases{held};
-    while (!aliases.empty())
-      for (Operation *user : aliases.pop_back_val().getUsers()) {
-        if (isa<ViewOp>(user))
-          aliases.push_back(user->getResult(0));
-        else if (!isa<CarryStoreOp>(user) && update->isBeforeInBlock(user))
-          return user->emitOpError() << "reads the value of storage '" << name
-                                     << "' from before its update; load it after the update";
-      }
+  /// Fails if an op reads `held`, the contents of a carried tensor, after `store` or a part of the
+  /// flat value that it stores has replaced it.
+  LogicalResult checkCarried(Value held, CarryStoreOp store) {
+    const BufferView whole = carriedPlace(store.getCarried());
+    Operation *maker = store.getValue().getDefiningOp();
+    if (failed(checkNotReadAfter(held, maker, 0, whole.type.getNumElements(), store.getCarried())))
+      return failure();
+    auto flatten = dyn_cast_or_null<FlattenOp>(maker);
+    int64_t offset = 0;
+    for (Value part : flatten ? ValueRange(flatten.getInputs()) : ValueRange()) {
+      const int64_t size = cast<RankedTensorType>(part.getType()).getNumElements();
+      Operation *computes = part.getDefiningOp();
+      if (auto place = places.find(part);
+          place != places.end() && place->second.buffer == whole.buffer && !isa<ViewOp>(computes) &&
+          failed(checkNotReadAfter(held, computes, offset, size, store.getCarried())))
+        return failure();
+      offset += size;
+    }
     return success();
   }
 

@@ -183,3 +183,36 @@ module attributes {fsdp.phase = "local"} {
     }
   }
 }
+
+// -----
+
+// A part of a carried tensor is read by a kernel without the product: the product is computed in the place of a result, which may replace
+// the tensor.
+// CHECK-LABEL: fsdp.carried @sum
+// CHECK: %[[OLD:.*]] = fsdp.view
+// CHECK-NEXT: %[[KERNEL:.*]]:2 = nn.fused
+// CHECK: nn.einsum
+// CHECK: nn.fused %[[KERNEL]]#0, %{{.*}}, %[[OLD]]
+module attributes {fsdp.phase = "local"} {
+  fsdp.carried @sum : tensor<256xf32> zeroed
+  fsdp.program @all role {} {
+    fsdp.segment @train train next [@train] {
+      %x = fsdp.input "x" sample_dim 0 : tensor<16x4xf32>
+      %w = fsdp.input "w" sample_dim 0 : tensor<16x4xf32>
+      %g = fsdp.input "g" sample_dim 0 : tensor<16x16xf32>
+      %u = fsdp.input "u" sample_dim 0 : tensor<16x16xf32>
+      %flat = fsdp.carry_load @sum : tensor<256xf32>
+      %old = fsdp.view %flat at 0 : tensor<256xf32> -> tensor<16x16xf32>
+      %p = nn.einsum "rk,ck->rc" %x, %w : (tensor<16x4xf32>, tensor<16x4xf32>) -> tensor<16x16xf32>
+      %pu = arith.mulf %p, %u : tensor<16x16xf32>
+      %new = arith.addf %pu, %old : tensor<16x16xf32>
+      %pg = arith.mulf %p, %g : tensor<16x16xf32>
+      %b = arith.negf %pg : tensor<16x16xf32>
+      %stored = fsdp.flatten %new : (tensor<16x16xf32>) -> tensor<256xf32>
+      fsdp.carry_store %stored, @sum : tensor<256xf32>
+      %n = fsdp.square_sum %b : tensor<16x16xf32>
+      %o = arith.truncf %n : tensor<f64> to tensor<f32>
+      fsdp.output "o" %o
+    }
+  }
+}

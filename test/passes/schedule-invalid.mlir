@@ -89,6 +89,27 @@ module attributes {fsdp.phase = "local"} {
 
 // -----
 
+// The parts of a flat value are computed in their places before it is stored; other parts may be read.
+module attributes {fsdp.phase = "local"} {
+  fsdp.carried @parts : tensor<16xf32> zeroed
+  fsdp.program @all role {} {
+    fsdp.segment @train train next [@train] {
+      %g = fsdp.input "g" sample_dim 0 : tensor<8xf32>
+      %old = fsdp.carry_load @parts : tensor<16xf32>
+      %first = fsdp.view %old at 0 : tensor<16xf32> -> tensor<8xf32>
+      %second = fsdp.view %old at 8 : tensor<16xf32> -> tensor<8xf32>
+      %a = arith.addf %first, %g : tensor<8xf32>
+      %b = arith.addf %second, %g : tensor<8xf32>
+      // expected-error@below {{reads the value of storage 'parts' from before its update; load it after the update}}
+      %norm = fsdp.square_sum %old : tensor<16xf32>
+      %new = fsdp.flatten %a, %b : (tensor<8xf32>, tensor<8xf32>) -> tensor<16xf32>
+      fsdp.carry_store %new, @parts : tensor<16xf32>
+    }
+  }
+}
+
+// -----
+
 // An update writes to the places of its operands, whether or not its results are stored.
 module attributes {fsdp.phase = "local"} {
   fsdp.param @w : tensor<8xf32> unit "w" init <constant, 0.0>
