@@ -38,41 +38,64 @@ template <class T> constexpr ArenaSpan<T> sliceOf(ByteRange range) {
   return {range.offset, range.bytes / sizeof(T)};
 }
 
+/// Whether the action is noted alone, since a segment is being prepared. Else what waits for it is
+/// enqueued.
+inline bool isPrepared(Context &c, int stream, const ActionName &name, const Work &work) {
+  if (__builtin_expect(c.isPreparing(), 0)) {
+    c.prepareOther(name.text, work.kind);
+    return true;
+  }
+  if (HeldReceives &held = c.heldReceives(); !held.isEmpty())
+    held.release(c.stream(stream));
+  return false;
+}
+
+/// Begins an action: writes the addresses of its slices, those read and then those written. The
+/// name is set before, so that errors in them, a hang and an asynchronous failure are attributed to
+/// this action.
+inline WorkStream beginLaunch(Context &c, int stream, const ActionName &name, const Work &work,
+                              Table<ByteRange> read, Table<ByteRange> written, void **addresses) {
+  c.at(name.text);
+  for (const Table<ByteRange> &ranges : {read, written})
+    for (const ByteRange &range : ranges)
+      *addresses++ = c.touch(range);
+  const WorkStream on = c.stream(stream);
+  noteWork(work);
+  return on;
+}
+
 template <class... R, class... W, class Kernel, std::size_t... I, std::size_t... J>
-auto enqueue(Context &c, int stream, const Reads<R...> &read, const Writes<W...> &written,
-             const Kernel &kernel, std::index_sequence<I...>, std::index_sequence<J...>) {
-  return kernel(c.in(sliceOf<R>(read.ranges[I]))..., c.out(sliceOf<W>(written.ranges[J]))...,
-                c.stream(stream));
-}
-
-} // namespace detail
-
-namespace detail {
-template <class... R, class... W, class Kernel>
-void launchNow(Context &c, int stream, ActionName name, Reads<R...> read, Writes<W...> written,
-               const Kernel &kernel, Work work) {
-  c.at(name.text).check(detail::enqueue(
-                            c, stream, read, written,
-                            [&](auto... p) {
-                              noteWork(work);
-                              return kernel(p...);
-                            },
-                            std::index_sequence_for<R...>(), std::index_sequence_for<W...>()),
-                        name.file, name.line);
+void launchNow(Context &c, int stream, const ActionName &name, const Work &work,
+               const Reads<R...> &read, const Writes<W...> &written, const Kernel &kernel,
+               std::index_sequence<I...>, std::index_sequence<J...>) {
+  constexpr std::size_t reads = sizeof...(R), writes = sizeof...(W);
+  void *at[reads + writes + 1];
+  const WorkStream on =
+      beginLaunch(c, stream, name, work, {read.ranges, reads}, {written.ranges, writes}, at);
+  c.check(kernel(static_cast<const R *>(at[I])..., static_cast<W *>(at[reads + J])..., on),
+          name.file, name.line);
 }
 } // namespace detail
 
-/// Enqueues `kernel(const R *..., W *..., stream)`, which returns a status. The name is set before
-/// its operands are evaluated, so that errors in them, a hang and an asynchronous failure are
-/// attributed to this action. `work` is for traces.
+/// Enqueues `kernel(const R *..., W *..., stream)`, which returns a status. `work` is for traces.
 template <class... R, class... W, class Kernel>
 void launch(Context &c, int stream, ActionName name, Reads<R...> read, Writes<W...> written,
             const Kernel &kernel, Work work = {}) {
-  if (__builtin_expect(c.isPreparing(), 0))
-    return c.prepareOther(name.text, work.kind);
-  if (HeldReceives &held = c.heldReceives(); !held.isEmpty())
-    held.release(c.stream(stream));
-  detail::launchNow(c, stream, name, read, written, kernel, work);
+  if (!detail::isPrepared(c, stream, name, work))
+    detail::launchNow(c, stream, name, work, read, written, kernel, std::index_sequence_for<R...>(),
+                      std::index_sequence_for<W...>());
+}
+
+/// Enqueues `kernel(void *const *addresses, stream)`: the addresses of the slices that it reads,
+/// then of those that it writes, `most` at most.
+template <std::size_t most, class Kernel>
+void launchUntyped(Context &c, int stream, ActionName name, Table<ByteRange> read,
+                   Table<ByteRange> written, const Kernel &kernel, const Work &work) {
+  if (detail::isPrepared(c, stream, name, work))
+    return;
+  void *addresses[most];
+  const WorkStream on = detail::beginLaunch(c, stream, name, work, read, written, addresses);
+  c.check(kernel(addresses, on), name.file, name.line);
 }
 
 /// `event` now denotes everything enqueued on `stream` so far.
@@ -111,7 +134,8 @@ void launchCollective(Context &c, int stream, ActionName name, const char *kind,
     return;
   const auto call = [&](auto... p) { return body(c.comm(over, stream), p...); };
   if (std::strcmp(kind, "receive") == 0) // may be held behind others
-    detail::launchNow(c, stream, name, read, written, call, Work{kind});
+    detail::launchNow(c, stream, name, Work{kind}, read, written, call,
+                      std::index_sequence_for<R...>(), std::index_sequence_for<W...>());
   else
     launch(c, stream, name, read, written, call, Work{kind});
 }
@@ -167,8 +191,8 @@ template <class In, class... R, class Out, class... W, class Kernel>
 void launchBehindProduct(Context &c, int stream, ActionName name, const Reads<In, In, R...> &read,
                          const Writes<Out, W...> &written, const Kernel &kernel) {
   Reads<R..., Out> rest;
-  std::copy(read.ranges.begin() + 2, read.ranges.end(), rest.ranges.begin());
-  rest.ranges.back() = written.ranges[0];
+  std::copy_n(read.ranges + 2, sizeof...(R), rest.ranges);
+  rest.ranges[sizeof...(R)] = written.ranges[0];
   launch(c, stream, name, rest, written, kernel);
 }
 } // namespace detail
