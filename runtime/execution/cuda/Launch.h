@@ -40,29 +40,13 @@ template <class T> constexpr ArenaSpan<T> sliceOf(ByteRange range) {
 
 /// Whether the action is noted alone, since a segment is being prepared. Else what waits for it is
 /// enqueued.
-inline bool isPrepared(Context &c, int stream, const ActionName &name, const Work &work) {
-  if (__builtin_expect(c.isPreparing(), 0)) {
-    c.prepareOther(name.text, work.kind);
-    return true;
-  }
-  if (HeldReceives &held = c.heldReceives(); !held.isEmpty())
-    held.release(c.stream(stream));
-  return false;
-}
+bool isPrepared(Context &c, int stream, const ActionName &name, const Work &work);
 
 /// Begins an action: writes the addresses of its slices, those read and then those written. The
 /// name is set before, so that errors in them, a hang and an asynchronous failure are attributed to
 /// this action.
-inline WorkStream beginLaunch(Context &c, int stream, const ActionName &name, const Work &work,
-                              Table<ByteRange> read, Table<ByteRange> written, void **addresses) {
-  c.at(name.text);
-  for (const Table<ByteRange> &ranges : {read, written})
-    for (const ByteRange &range : ranges)
-      *addresses++ = c.touch(range);
-  const WorkStream on = c.stream(stream);
-  noteWork(work);
-  return on;
-}
+WorkStream beginLaunch(Context &c, int stream, const ActionName &name, const Work &work,
+                       Table<ByteRange> read, Table<ByteRange> written, void **addresses);
 
 template <class... R, class... W, class Kernel, std::size_t... I, std::size_t... J>
 void launchNow(Context &c, int stream, const ActionName &name, const Work &work,
@@ -99,32 +83,12 @@ void launchUntyped(Context &c, int stream, ActionName name, Table<ByteRange> rea
 }
 
 /// `event` now denotes everything enqueued on `stream` so far.
-inline void record(Context &c, int stream, int event, const char *file = __builtin_FILE(),
-                   int line = __builtin_LINE()) {
-  if (__builtin_expect(c.isPreparing(), 0))
-    return;
-  const cudaStream_t on = c.at("record").stream(stream);
-  c.noteRecord(event);
-  noteWork({nullptr}); // takes no time: no trace shows it
-  noteEvent(c.event(event));
-  const auto enqueue = [=, &c] { c.check(cudaEventRecord(c.event(event), on), file, line); };
-  if (HeldReceives &held = c.heldReceives(); !held.isEmpty())
-    held.record(on, c.event(event), enqueue);
-  else
-    enqueue();
-}
+void record(Context &c, int stream, int event, const char *file = __builtin_FILE(),
+            int line = __builtin_LINE());
 
 /// Later work on `stream` starts after the latest record of `event` enqueued before this call.
-inline void wait(Context &c, int stream, int event, const char *file = __builtin_FILE(),
-                 int line = __builtin_LINE()) {
-  if (__builtin_expect(c.isPreparing(), 0) || c.isBeforeCapture(event))
-    return;
-  const cudaStream_t on = c.at("wait").stream(stream);
-  noteWork({"wait"});
-  noteEvent(c.event(event));
-  c.heldReceives().releaseUntil(c.event(event));
-  c.check(cudaStreamWaitEvent(on, c.event(event), 0), file, line);
-}
+void wait(Context &c, int stream, int event, const char *file = __builtin_FILE(),
+          int line = __builtin_LINE());
 
 /// A launch of a collective: `body(communicator, const R *..., W *..., stream)`.
 template <class... R, class... W, class Body>
@@ -140,41 +104,22 @@ void launchCollective(Context &c, int stream, ActionName name, const char *kind,
     launch(c, stream, name, read, written, call, Work{kind});
 }
 
+namespace detail {
+void loadInput(Context &c, int stream, const ActionName &name, int index, ByteRange target);
+} // namespace detail
+
 /// Copies this rank's part of input `index`, which is in pinned memory before the segment runs,
 /// into the arena.
 template <class T>
 void load_input(Context &c, int stream, ActionName name, int index, ArenaSpan<T> target) {
-  launch(
-      c, stream, name, reads(), writes(target),
-      [&](T *to, WorkStream on) {
-        return cudaMemcpyAsync(to, c.staged(index), target.bytes(), cudaMemcpyHostToDevice, on);
-      },
-      Work{"load_input"});
+  detail::loadInput(c, stream, name, index, target.range());
 }
-
-namespace detail {
-template <class T>
-void copyOut(Context &c, int stream, ActionName name, T *to, ArenaSpan<T> value) {
-  launch(
-      c, stream, name, reads(value), writes(),
-      [&](const T *from, WorkStream on) {
-        const cudaError_t status = cudaMemcpyAsync(to, from, sizeof(T), cudaMemcpyDeviceToHost, on);
-        return status == cudaSuccess ? c.noteOutput(on) : status;
-      },
-      Work{"output"});
-}
-} // namespace detail
 
 /// Leaves a number, or a sum and its weight, as output `index` of the walk; the host reads it after
 /// the segment.
-inline void output(Context &c, int stream, ActionName name, int index, ArenaSpan<float> value) {
-  detail::copyOut(c, stream, name, c.output(index), value);
-}
-inline void output(Context &c, int stream, ActionName name, int index, ArenaSpan<double> sum,
-                   ArenaSpan<double> weight) {
-  detail::copyOut(c, stream, name, c.sum(index), sum);
-  detail::copyOut(c, stream, name, c.weight(index), weight);
-}
+void output(Context &c, int stream, ActionName name, int index, ArenaSpan<float> value);
+void output(Context &c, int stream, ActionName name, int index, ArenaSpan<double> sum,
+            ArenaSpan<double> weight);
 
 /// Enqueues a product of matrices of float, or of bf16 to bf16 or float.
 template <class In, class Out>
