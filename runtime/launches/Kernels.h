@@ -2,7 +2,7 @@
 //
 // For each row of Kernels.def `name(c, stream, "action", shape, read..., written...)`, the same for
 // all targets: `launch` and the kernels are those of the target whose Launch.h was included before,
-// or the recording one.
+// or the recording one. Calls of attention may leave out operands (runtime/launches/Attention.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,6 +11,7 @@
 
 #include "runtime/device/Work.h"
 #include "runtime/kernels/ElementTypes.h"
+#include "runtime/launches/Attention.h"
 
 #include <tuple>
 #include <type_traits>
@@ -31,7 +32,9 @@ template <class... P> struct Operands<void(P...)> {
   static constexpr std::size_t all = (std::size_t(0) + ... + std::is_pointer_v<P>);
   static constexpr std::size_t read =
       (std::size_t(0) + ... + (std::is_pointer_v<P> && std::is_const_v<std::remove_pointer_t<P>>));
-  static constexpr bool fit(std::size_t arguments) { return arguments == sizeof...(P); }
+  static constexpr bool fit(std::size_t arguments) {
+    return arguments == sizeof...(P) || (std::is_same_v<P, AttentionShape> || ...);
+  }
 };
 
 template <class... S, class Kernel, std::size_t... R, std::size_t... W>
@@ -58,15 +61,30 @@ void launchShaped(Context &c, int stream, ActionName name, Work work, Kernel ker
   launchSlices<read>(
       c, stream, name, work, [kernel, shape](auto... p) { return kernel(shape, p...); }, slices...);
 }
+/// Launches a kernel of attention, whose row has `all` operands.
+template <std::size_t all, std::size_t read, class Kernel, class... S>
+void launchAttention(Context &c, int stream, ActionName name, Work work, Kernel kernel,
+                     const AttentionShape &shape, S... slices) {
+  using Form = AttentionForm<all, all - read, S...>;
+  static_assert(Form::fits(), "attention has q, k and v in three operands or in one, withBias(...) "
+                              "and inDocuments(...) or not, then its other operands");
+  if constexpr (Form::fits())
+    launchShaped<read - Form::unread>(
+        c, stream, name, work,
+        [kernel](const AttentionShape &s, auto... p) { return Form::call(kernel, s, p...); }, shape,
+        slices...);
+}
 
 /// Launches `kernel(arguments...)`: `all` slices, after a shape if there is one.
-template <std::size_t all, std::size_t read, class Kernel, class... A>
+template <std::size_t all, std::size_t read, class Kernel, class First, class... A>
 void launchKernel(Context &c, int stream, ActionName name, Work work, Kernel kernel,
-                  const A &...arguments) {
-  if constexpr (all == sizeof...(A))
-    launchSlices<read>(c, stream, name, work, kernel, arguments...);
+                  const First &first, const A &...others) {
+  if constexpr (std::is_same_v<First, AttentionShape>)
+    launchAttention<all, read>(c, stream, name, work, kernel, first, others...);
+  else if constexpr (all == sizeof...(A))
+    launchShaped<read>(c, stream, name, work, kernel, first, others...);
   else
-    launchShaped<read>(c, stream, name, work, kernel, arguments...);
+    launchSlices<read>(c, stream, name, work, kernel, first, others...);
 }
 
 template <class T> constexpr bool isSlice = false;
