@@ -113,9 +113,11 @@ public:
     T *out = memory.take<T>(count), *dOut = memory.take<T>(count);
     T *dQ = memory.take<T>(count), *dK = memory.take<T>(count), *dV = memory.take<T>(count);
     std::vector<float> sums(rows);
-    const double forward = worked([&] { kernels::attention(shape, q, k, v, out, sums.data()); });
-    const double backward =
-        worked([&] { kernels::attentionGrad(shape, q, k, v, out, sums.data(), dOut, dQ, dK, dV); });
+    const double forward =
+        worked([&] { kernels::attention(shape, q, k, v, nullptr, nullptr, out, sums.data()); });
+    const double backward = worked([&] {
+      kernels::attentionGrad(shape, q, k, v, nullptr, nullptr, out, sums.data(), dOut, dQ, dK, dV);
+    });
     return {flopsOf(shape) / forward, 2.5 * flopsOf(shape) / backward};
   }
 

@@ -66,23 +66,25 @@ template <class T> void attention(const char *type, AttentionShape s) {
   const std::string shape = std::string(" ") + type + (s.causal ? " causal " : " whole ") +
                             std::to_string(s.queries) + "x" + std::to_string(s.width) +
                             (s.window ? " window " + std::to_string(s.window) : "");
-  measure("attention" + shape, flopsOf(s), 0, double(count),
-          [&] { kernels::attention(s, q.data(), k.data(), v.data(), out.data(), sums.data()); });
+  measure("attention" + shape, flopsOf(s), 0, double(count), [&] {
+    kernels::attention(s, q.data(), k.data(), v.data(), nullptr, nullptr, out.data(), sums.data());
+  });
   measure("attention_grad" + shape, 2.5 * flopsOf(s), 0, double(count), [&] {
-    kernels::attentionGrad(s, q.data(), k.data(), v.data(), out.data(), sums.data(), dOut.data(),
-                           dQ.data(), dK.data(), dV.data());
+    kernels::attentionGrad(s, q.data(), k.data(), v.data(), nullptr, nullptr, out.data(),
+                           sums.data(), dOut.data(), dQ.data(), dK.data(), dV.data());
   });
   const auto bias = numbers<float>(std::size_t(s.queries) * s.keys); // one for all heads
   measure("biased_attention" + shape, flopsOf(s), 0, double(count), [&] {
-    kernels::biasedAttention(s, q.data(), k.data(), v.data(), bias.data(), out.data(), sums.data());
+    kernels::attention(s, q.data(), k.data(), v.data(), bias.data(), nullptr, out.data(),
+                       sums.data());
   });
   measure("biased_attention_grad" + shape, 2.5 * flopsOf(s), 0, double(count), [&] {
-    kernels::biasedAttentionGrad(s, q.data(), k.data(), v.data(), bias.data(), out.data(),
-                                 sums.data(), dOut.data(), dQ.data(), dK.data(), dV.data());
+    kernels::attentionGrad(s, q.data(), k.data(), v.data(), bias.data(), nullptr, out.data(),
+                           sums.data(), dOut.data(), dQ.data(), dK.data(), dV.data());
   });
   std::vector<float> dBias(bias.size());
   measure("attention_bias_grad" + shape, flopsOf(s), 0, double(count), [&] {
-    kernels::attentionBiasGrad(s, q.data(), k.data(), v.data(), bias.data(), out.data(),
+    kernels::attentionBiasGrad(s, q.data(), k.data(), v.data(), bias.data(), nullptr, out.data(),
                                sums.data(), dOut.data(), dBias.data());
   });
 }

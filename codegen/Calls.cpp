@@ -285,7 +285,10 @@ LogicalResult CallFinder::runtimeCall(nn::KernelOpInterface op) {
   if (failed(needElements(op, kernel.elements)) || failed(needBuffers(op, kernel.optionalResults)))
     return failure();
   pass(kernel.shape);
+  const size_t first = call.arguments.size();
   readOperands(op);
+  for (auto [number, function] : kernel.marked)
+    call.arguments[first + number].text = function.str();
   writeResults(op);
   return success();
 }

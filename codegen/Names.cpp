@@ -99,6 +99,7 @@ static constexpr llvm::StringLiteral used[] = {
     "dim3",
     "fsdp",
     "fused",
+    "inDocuments",
     "inputs",
     "kernels",
     "fastGelu",
@@ -133,6 +134,7 @@ static constexpr llvm::StringLiteral used[] = {
     "vectorLog1p",
     "vectorTanh",
     "warpReduce",
+    "withBias",
     "writes",
 };
 

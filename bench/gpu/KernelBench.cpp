@@ -88,10 +88,11 @@ template <class T> struct Kernels {
   Attention takeAttention(bool together) {
     const AttentionShape a = headsOf(s, together);
     const std::size_t n = s.rows() * s.width, m = s.rows() * s.groups * a.width,
-                      all = together ? n + 2 * m : n, apart = together ? 0 : m;
-    T *q = bench.take<T>(all), *k = bench.take<T>(apart), *v = bench.take<T>(apart),
-      *dOut = bench.take<T>(n), *out = bench.take<T>(n), *dQ = bench.take<T>(all),
-      *dK = bench.take<T>(apart), *dV = bench.take<T>(apart);
+                      all = together ? n + 2 * m : n;
+    T *q = bench.take<T>(all), *dOut = bench.take<T>(n), *out = bench.take<T>(n),
+      *dQ = bench.take<T>(all);
+    const auto after = [&](T *place) { return together ? place + a.part : bench.take<T>(m); };
+    T *k = after(q), *v = after(k), *dK = after(dQ), *dV = after(dK);
     return {a,
             by(s.batch, s.heads, s.groups, s.context, a.width),
             kSize * double(n),
@@ -114,18 +115,14 @@ template <class T> struct Kernels {
     Attention x = takeAttention(together);
     measure(
         "attention", x.text, x.operands + x.queries,
-        [&] {
-          return together ? attention(x.shape, x.q, x.out, x.sums, stream)
-                          : attention(x.shape, x.q, x.k, x.v, x.out, x.sums, stream);
-        },
+        [&] { return attention(x.shape, x.q, x.k, x.v, nullptr, nullptr, x.out, x.sums, stream); },
         flopsOf(x.shape));
     x = takeAttention(together);
     measure(
         "attention_grad", x.text, 2 * x.operands + 2 * x.queries,
         [&] {
-          return together ? attention_grad(x.shape, x.q, x.read, x.sums, x.dOut, x.dQ, stream)
-                          : attention_grad(x.shape, x.q, x.k, x.v, x.read, x.sums, x.dOut, x.dQ,
-                                           x.dK, x.dV, stream);
+          return attention_grad(x.shape, x.q, x.k, x.v, nullptr, nullptr, x.read, x.sums, x.dOut,
+                                x.dQ, x.dK, x.dV, stream);
         },
         2.5 * flopsOf(x.shape));
   }
@@ -144,14 +141,14 @@ template <class T> struct Kernels {
     takeAgain();
     measure(
         "biased_attention", x.text, x.operands + x.queries + biasBytes,
-        [&] { return biased_attention(x.shape, x.q, x.k, x.v, bias, x.out, x.sums, stream); },
+        [&] { return attention(x.shape, x.q, x.k, x.v, bias, nullptr, x.out, x.sums, stream); },
         flopsOf(x.shape));
     takeAgain();
     measure(
         "biased_attention_grad", x.text, 2 * (x.operands + x.queries + biasBytes),
         [&] {
-          return biased_attention_grad(x.shape, x.q, x.k, x.v, bias, x.read, x.sums, x.dOut, x.dQ,
-                                       x.dK, x.dV, stream);
+          return attention_grad(x.shape, x.q, x.k, x.v, bias, nullptr, x.read, x.sums, x.dOut, x.dQ,
+                                x.dK, x.dV, stream);
         },
         2.5 * flopsOf(x.shape));
     takeAgain();
@@ -159,8 +156,8 @@ template <class T> struct Kernels {
     measure(
         "attention_bias_grad", x.text, x.operands + 2 * x.queries + 2 * biasBytes,
         [&] {
-          return attention_bias_grad(x.shape, x.q, x.k, x.v, bias, x.read, x.sums, x.dOut, dBias,
-                                     stream);
+          return attention_bias_grad(x.shape, x.q, x.k, x.v, bias, nullptr, x.read, x.sums, x.dOut,
+                                     dBias, stream);
         },
         flopsOf(x.shape));
   }

@@ -411,8 +411,7 @@ bool AttentionOp::keepsSumType(unsigned operand) {
 }
 PrecisionClass RopeOp::getPrecisionClass() { return PrecisionClass::first; }
 
-/// `callee`: the function for attention with a bias.
-template <typename Op> static KernelCall attentionCall(Op op, StringRef callee) {
+template <typename Op> static KernelCall attentionCall(Op op) {
   AttentionLayout at = op.getLayout();
   auto strides = [](const AttentionStrides &s) {
     return SmallVector<int64_t, 3>{s.batch, s.head, s.position};
@@ -450,18 +449,17 @@ template <typename Op> static KernelCall attentionCall(Op op, StringRef callee) 
                                [&](int64_t first) { return first - (at.keys - at.queries); }),
         *op.getOver());
   KernelCall call(op, std::move(shape));
+  unsigned next = op.getTensors().size();
   if (op.getBias())
-    call.callee = callee;
+    call.marked.push_back({next++, "withBias"});
+  if (op.getDocuments())
+    call.marked.push_back({next, "inDocuments"});
   return call;
 }
 
-KernelCall AttentionOp::getKernelCall() { return attentionCall(*this, "biased_attention"); }
-KernelCall AttentionGradOp::getKernelCall() {
-  return attentionCall(*this, "biased_attention_grad");
-}
-KernelCall AttentionBiasGradOp::getKernelCall() {
-  return attentionCall(*this, "attention_bias_grad");
-}
+KernelCall AttentionOp::getKernelCall() { return attentionCall(*this); }
+KernelCall AttentionGradOp::getKernelCall() { return attentionCall(*this); }
+KernelCall AttentionBiasGradOp::getKernelCall() { return attentionCall(*this); }
 
 KernelCall RopeOp::getKernelCall() {
   ArrayRef<int64_t> shape = getX().getType().getShape();

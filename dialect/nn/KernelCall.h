@@ -12,6 +12,7 @@
 #include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/SmallVector.h"
 #include <string>
+#include <utility>
 #include <variant>
 
 namespace mlir::nn {
@@ -125,6 +126,9 @@ struct KernelCall {
   KernelElements elements = KernelElements::single;
   unsigned optionalResults = 0; ///< number of trailing results that are left out if unused
   bool hasLoops = false;        ///< loops can replace the call, with constants as operands
+  /// The numbers of operands that the function has or has not, and what marks them in a call: a
+  /// function of the runtime that is applied to them.
+  SmallVector<std::pair<unsigned, StringRef>, 2> marked = {};
 
   KernelCall() = default;
   /// The function has the name of the op.

@@ -294,9 +294,11 @@ const float *biasOf(const AttentionShape &shape, const float *bias, std::size_t 
   return bias ? bias + head * shape.bias : nullptr;
 }
 
+} // namespace
+
 template <class T>
-void attend(const AttentionShape &shape, const T *q, const T *k, const T *v, const float *bias,
-            const std::int32_t *documents, T *out, float *logSumExp) {
+void attention(AttentionShape shape, const T *q, const T *k, const T *v, const float *bias,
+               const std::int32_t *documents, T *out, float *logSumExp) {
   if constexpr (std::is_same_v<T, bf16>)
     if (pairs::attention(shape, q, k, v, bias, documents, out, logSumExp))
       return;
@@ -326,9 +328,9 @@ void attend(const AttentionShape &shape, const T *q, const T *k, const T *v, con
 }
 
 template <class T>
-void attendGrad(const AttentionShape &shape, const T *q, const T *k, const T *v, const float *bias,
-                const std::int32_t *documents, const T *out, const float *logSumExp, const T *dOut,
-                T *dQ, T *dK, T *dV) {
+void attentionGrad(AttentionShape shape, const T *q, const T *k, const T *v, const float *bias,
+                   const std::int32_t *documents, const T *out, const float *logSumExp,
+                   const T *dOut, T *dQ, T *dK, T *dV) {
   if constexpr (std::is_same_v<T, bf16>)
     if (pairs::attentionGrad(shape, q, k, v, bias, documents, out, logSumExp, dOut, dQ, dK, dV))
       return;
@@ -367,9 +369,9 @@ void attendGrad(const AttentionShape &shape, const T *q, const T *k, const T *v,
 }
 
 template <class T>
-void attendBiasGrad(const AttentionShape &shape, const T *q, const T *k, const T *v,
-                    const float *bias, const std::int32_t *documents, const T *out,
-                    const float *logSumExp, const T *dOut, float *dBias) {
+void attentionBiasGrad(AttentionShape shape, const T *q, const T *k, const T *v, const float *bias,
+                       const std::int32_t *documents, const T *out, const float *logSumExp,
+                       const T *dOut, float *dBias) {
   const std::size_t width = shape.width, shared = shape.heads / shape.groups;
   const std::size_t numbers = isDense<T>(shape.k.row, width) ? 0 : shape.keys * width;
   const std::size_t ofHead = std::size_t(shape.queries) * shape.keys;
@@ -407,155 +409,12 @@ void attendBiasGrad(const AttentionShape &shape, const T *q, const T *k, const T
   });
 }
 
-} // namespace
-
-// The rows of Kernels.def. An operand that a row does not have is null; one that holds queries,
-// keys and values has them `part` numbers apart.
-template <class T>
-void attention(AttentionShape shape, const T *q, const T *k, const T *v, T *out, float *logSumExp) {
-  attend(shape, q, k, v, nullptr, nullptr, out, logSumExp);
-}
-template <class T>
-void attentionDocuments(AttentionShape shape, const T *q, const T *k, const T *v,
-                        const std::int32_t *documents, T *out, float *logSumExp) {
-  attend(shape, q, k, v, nullptr, documents, out, logSumExp);
-}
-template <class T>
-void attentionPacked(AttentionShape shape, const T *qkv, T *out, float *logSumExp) {
-  const std::size_t part = shape.part;
-  attend(shape, qkv, qkv + part, qkv + 2 * part, nullptr, nullptr, out, logSumExp);
-}
-template <class T>
-void attentionPackedDocuments(AttentionShape shape, const T *qkv, const std::int32_t *documents,
-                              T *out, float *logSumExp) {
-  const std::size_t part = shape.part;
-  attend(shape, qkv, qkv + part, qkv + 2 * part, nullptr, documents, out, logSumExp);
-}
-template <class T>
-void biasedAttention(AttentionShape shape, const T *q, const T *k, const T *v, const float *bias,
-                     T *out, float *logSumExp) {
-  attend(shape, q, k, v, bias, nullptr, out, logSumExp);
-}
-template <class T>
-void biasedAttentionDocuments(AttentionShape shape, const T *q, const T *k, const T *v,
-                              const float *bias, const std::int32_t *documents, T *out,
-                              float *logSumExp) {
-  attend(shape, q, k, v, bias, documents, out, logSumExp);
-}
-template <class T>
-void biasedAttentionPacked(AttentionShape shape, const T *qkv, const float *bias, T *out,
-                           float *logSumExp) {
-  const std::size_t part = shape.part;
-  attend(shape, qkv, qkv + part, qkv + 2 * part, bias, nullptr, out, logSumExp);
-}
-template <class T>
-void biasedAttentionPackedDocuments(AttentionShape shape, const T *qkv, const float *bias,
-                                    const std::int32_t *documents, T *out, float *logSumExp) {
-  const std::size_t part = shape.part;
-  attend(shape, qkv, qkv + part, qkv + 2 * part, bias, documents, out, logSumExp);
-}
-template <class T>
-void attentionGrad(AttentionShape shape, const T *q, const T *k, const T *v, const T *out,
-                   const float *logSumExp, const T *dOut, T *dQ, T *dK, T *dV) {
-  attendGrad(shape, q, k, v, nullptr, nullptr, out, logSumExp, dOut, dQ, dK, dV);
-}
-template <class T>
-void attentionGradDocuments(AttentionShape shape, const T *q, const T *k, const T *v,
-                            const std::int32_t *documents, const T *out, const float *logSumExp,
-                            const T *dOut, T *dQ, T *dK, T *dV) {
-  attendGrad(shape, q, k, v, nullptr, documents, out, logSumExp, dOut, dQ, dK, dV);
-}
-template <class T>
-void attentionGradPacked(AttentionShape shape, const T *qkv, const T *out, const float *logSumExp,
-                         const T *dOut, T *dQkv) {
-  const std::size_t part = shape.part;
-  attendGrad(shape, qkv, qkv + part, qkv + 2 * part, nullptr, nullptr, out, logSumExp, dOut, dQkv,
-             dQkv + part, dQkv + 2 * part);
-}
-template <class T>
-void attentionGradPackedDocuments(AttentionShape shape, const T *qkv, const std::int32_t *documents,
-                                  const T *out, const float *logSumExp, const T *dOut, T *dQkv) {
-  const std::size_t part = shape.part;
-  attendGrad(shape, qkv, qkv + part, qkv + 2 * part, nullptr, documents, out, logSumExp, dOut, dQkv,
-             dQkv + part, dQkv + 2 * part);
-}
-template <class T>
-void biasedAttentionGrad(AttentionShape shape, const T *q, const T *k, const T *v,
-                         const float *bias, const T *out, const float *logSumExp, const T *dOut,
-                         T *dQ, T *dK, T *dV) {
-  attendGrad(shape, q, k, v, bias, nullptr, out, logSumExp, dOut, dQ, dK, dV);
-}
-template <class T>
-void biasedAttentionGradDocuments(AttentionShape shape, const T *q, const T *k, const T *v,
-                                  const float *bias, const std::int32_t *documents, const T *out,
-                                  const float *logSumExp, const T *dOut, T *dQ, T *dK, T *dV) {
-  attendGrad(shape, q, k, v, bias, documents, out, logSumExp, dOut, dQ, dK, dV);
-}
-template <class T>
-void biasedAttentionGradPacked(AttentionShape shape, const T *qkv, const float *bias, const T *out,
-                               const float *logSumExp, const T *dOut, T *dQkv) {
-  const std::size_t part = shape.part;
-  attendGrad(shape, qkv, qkv + part, qkv + 2 * part, bias, nullptr, out, logSumExp, dOut, dQkv,
-             dQkv + part, dQkv + 2 * part);
-}
-template <class T>
-void biasedAttentionGradPackedDocuments(AttentionShape shape, const T *qkv, const float *bias,
-                                        const std::int32_t *documents, const T *out,
-                                        const float *logSumExp, const T *dOut, T *dQkv) {
-  const std::size_t part = shape.part;
-  attendGrad(shape, qkv, qkv + part, qkv + 2 * part, bias, documents, out, logSumExp, dOut, dQkv,
-             dQkv + part, dQkv + 2 * part);
-}
-template <class T>
-void attentionBiasGrad(AttentionShape shape, const T *q, const T *k, const T *v, const float *bias,
-                       const T *out, const float *logSumExp, const T *dOut, float *dBias) {
-  attendBiasGrad(shape, q, k, v, bias, nullptr, out, logSumExp, dOut, dBias);
-}
-template <class T>
-void attentionBiasGradDocuments(AttentionShape shape, const T *q, const T *k, const T *v,
-                                const float *bias, const std::int32_t *documents, const T *out,
-                                const float *logSumExp, const T *dOut, float *dBias) {
-  attendBiasGrad(shape, q, k, v, bias, documents, out, logSumExp, dOut, dBias);
-}
-template <class T>
-void attentionBiasGradPacked(AttentionShape shape, const T *qkv, const float *bias, const T *out,
-                             const float *logSumExp, const T *dOut, float *dBias) {
-  const std::size_t part = shape.part;
-  attendBiasGrad(shape, qkv, qkv + part, qkv + 2 * part, bias, nullptr, out, logSumExp, dOut,
-                 dBias);
-}
-template <class T>
-void attentionBiasGradPackedDocuments(AttentionShape shape, const T *qkv, const float *bias,
-                                      const std::int32_t *documents, const T *out,
-                                      const float *logSumExp, const T *dOut, float *dBias) {
-  const std::size_t part = shape.part;
-  attendBiasGrad(shape, qkv, qkv + part, qkv + 2 * part, bias, documents, out, logSumExp, dOut,
-                 dBias);
-}
-
 #define INSTANTIATE(function)                                                                      \
   template decltype(function<float>) function<float>;                                              \
   template decltype(function<bf16>) function<bf16>;
 INSTANTIATE(attention)
-INSTANTIATE(attentionPacked)
-INSTANTIATE(attentionDocuments)
-INSTANTIATE(attentionPackedDocuments)
 INSTANTIATE(attentionGrad)
-INSTANTIATE(attentionGradPacked)
-INSTANTIATE(attentionGradDocuments)
-INSTANTIATE(attentionGradPackedDocuments)
-INSTANTIATE(biasedAttention)
-INSTANTIATE(biasedAttentionPacked)
-INSTANTIATE(biasedAttentionDocuments)
-INSTANTIATE(biasedAttentionPackedDocuments)
-INSTANTIATE(biasedAttentionGrad)
-INSTANTIATE(biasedAttentionGradPacked)
-INSTANTIATE(biasedAttentionGradDocuments)
-INSTANTIATE(biasedAttentionGradPackedDocuments)
 INSTANTIATE(attentionBiasGrad)
-INSTANTIATE(attentionBiasGradPacked)
-INSTANTIATE(attentionBiasGradDocuments)
-INSTANTIATE(attentionBiasGradPackedDocuments)
 #undef INSTANTIATE
 
 } // namespace fsdp::rt::kernels

@@ -85,7 +85,7 @@ void cachedAttention(CachedAttentionShape shape, const T *q, const T *k, const T
       whole.softcap = shape.softcap;
       whole.k = strides;
       static thread_local Workspace logarithms;
-      attention(whole, q + at, keys, values, out + at,
+      attention(whole, q + at, keys, values, nullptr, nullptr, out + at,
                 static_cast<float *>(
                     logarithms.reserve(std::size_t(shape.heads) * shape.queries * sizeof(float))));
       continue;

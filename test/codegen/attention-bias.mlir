@@ -6,20 +6,20 @@ fsdp.param @qkv : tensor<8x3x2x4xf32> unit "all" init <constant, 0.1>
 fsdp.param @bias : tensor<2x5x5xf32> unit "all" init <constant, 0.1>
 fsdp.param @one : tensor<1x5x5xf32> unit "all" init <constant, 0.1>
 
-// CHECK: biased_attention(c, kCompute, "attention",
+// CHECK: attention(c, kCompute, "attention",
 // CHECK: /*causal=*/true, /*q=*/{120, 4, 24}, /*k=*/{120, 4, 24}, /*out=*/{40, 4, 8},
-// CHECK-NEXT: /*part=*/8, /*window=*/0, /*softcap=*/0.0f, /*bias=*/25}, arena::einsum, arena::bias,
-// CHECK-NEXT: arena::input_ids, arena::attention, arena::attention_1);
-// CHECK: biased_attention(c, kCompute, "attention 2",
+// CHECK-NEXT: /*part=*/8, /*window=*/0, /*softcap=*/0.0f, /*bias=*/25}, arena::einsum,
+// CHECK-NEXT: withBias(arena::bias), inDocuments(arena::input_ids), arena::attention, arena::attention_1);
+// CHECK: attention(c, kCompute, "attention 2",
 // CHECK: /*out=*/{40, 4, 8}},
-// CHECK-NEXT: arena::attention, arena::attention, arena::attention, arena::one, arena::attention_2,
-// CHECK: biased_attention(c, kCompute, "attention 3",
-// CHECK: biased_attention_grad(c, kCompute, "attention_grad",
+// CHECK-NEXT: arena::attention, arena::attention, arena::attention, withBias(arena::one),
+// CHECK: attention(c, kCompute, "attention 3",
+// CHECK: attention_grad(c, kCompute, "attention_grad",
 // CHECK-NOT: attention_bias_grad
-// CHECK: biased_attention_grad(c, kCompute, "attention_grad 2",
+// CHECK: attention_grad(c, kCompute, "attention_grad 2",
 // CHECK: attention_bias_grad(c, kCompute, "attention_bias_grad",
 // CHECK: arena::one_grad);
-// CHECK: biased_attention_grad(c, kCompute, "attention_grad 3",
+// CHECK: attention_grad(c, kCompute, "attention_grad 3",
 // CHECK: attention_bias_grad(c, kCompute, "attention_bias_grad 2",
 // CHECK: arena::bias_grad);
 // CHECK-NOT: attention_bias_grad(

@@ -6,14 +6,14 @@ fsdp.param @qkv : tensor<8x3x2x4xf32> unit "all" init <constant, 0.1>
 
 // CHECK: attention(c, kCompute, "attention",
 // CHECK: /*causal=*/true, /*q=*/{120, 4, 24}, /*k=*/{120, 4, 24}, /*out=*/{40, 4, 8},
-// CHECK-NEXT: /*part=*/8, /*window=*/2}, arena::[[QKV:[a-z_]*]], arena::input_ids, arena::[[OUT:[a-z_0-9]*]],
+// CHECK-NEXT: /*part=*/8, /*window=*/2}, arena::[[QKV:[a-z_]*]], inDocuments(arena::input_ids), arena::[[OUT:[a-z_0-9]*]],
 // CHECK-NEXT: arena::[[SUMS:[a-z_0-9]*]]);
 // CHECK: attention(c, kCompute, "attention 2",
 // CHECK: /*part=*/0, /*window=*/5, /*softcap=*/1.5f},
 // CHECK: attention(c, kCompute, "attention 3",
 // CHECK: /*part=*/0, /*window=*/0, /*softcap=*/2.0f},
 // CHECK: attention_grad(c, kCompute, "attention_grad 3",
-// CHECK: /*part=*/8, /*window=*/2}, arena::[[QKV]], arena::input_ids, arena::[[OUT]],
+// CHECK: /*part=*/8, /*window=*/2}, arena::[[QKV]], inDocuments(arena::input_ids), arena::[[OUT]],
 // CHECK-NEXT: arena::[[SUMS]],
 
 fsdp.step @train train optimizer <sgd, lr = 0.1> {

@@ -198,8 +198,7 @@ void Context::prepareAttention(int stream, const char *action, const AttentionSh
 }
 
 void Context::prepareOther(const char *action, const char *kind) const {
-  for (const char *own : {"attention", "attention_grad", "biased_attention",
-                          "biased_attention_grad", "attention_bias_grad"})
+  for (const char *own : {"attention", "attention_grad", "attention_bias_grad"})
     if (std::strcmp(kind, own) == 0)
       throw Error(
           "FSDP_ATTENTION=cudnn got attention that is not passed to cuDNN: it is in f32, of "

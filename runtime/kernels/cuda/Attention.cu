@@ -18,9 +18,9 @@
 
 #include "runtime/device/cuda/KernelLaunch.h"
 #include "runtime/device/cuda/LaunchWork.h"
-#include "runtime/kernels/cuda/Attention.h"
 #include "runtime/kernels/cuda/AttentionBlocks.h"
 #include "runtime/kernels/cuda/AttentionProducts.h"
+#include "runtime/kernels/cuda/Kernels.h"
 
 #include <type_traits>
 
@@ -304,9 +304,9 @@ cudaError_t launch(const AttentionShape &s, const bf16 *q, const bf16 *k, const 
 
 } // namespace
 
-cudaError_t device::attend(AttentionShape s, const bf16 *q, const bf16 *k, const bf16 *v,
-                           const float *bias, const std::int32_t *documents, bf16 *out,
-                           float *logSumExp, WorkStream stream) {
+cudaError_t attention(AttentionShape s, const bf16 *q, const bf16 *k, const bf16 *v,
+                      const float *bias, const std::int32_t *documents, bf16 *out, float *logSumExp,
+                      WorkStream stream) {
   s = placed(s);
   if (!takes(s))
     return cudaErrorInvalidValue;

@@ -14,10 +14,10 @@
 
 #include "runtime/device/cuda/KernelLaunch.h"
 #include "runtime/device/cuda/LaunchWork.h"
-#include "runtime/kernels/cuda/Attention.h"
 #include "runtime/kernels/cuda/AttentionBlocks.h"
 #include "runtime/kernels/cuda/AttentionFloat.h"
 #include "runtime/kernels/cuda/AttentionProducts.h"
+#include "runtime/kernels/cuda/Kernels.h"
 
 #include <type_traits>
 
@@ -264,10 +264,10 @@ cudaError_t device::launchShifts(const AttentionShape &s, const float *bias,
 }
 
 #define ATTEND_BIAS_GRAD(T)                                                                        \
-  cudaError_t device::attendBiasGrad(AttentionShape s, const T *q, const T *k, const T *v,         \
-                                     const float *bias, const std::int32_t *documents,             \
-                                     const T *out, const float *logSumExp, const T *dOut,          \
-                                     float *dBias, WorkStream stream) {                            \
+  cudaError_t attention_bias_grad(AttentionShape s, const T *q, const T *k, const T *v,            \
+                                  const float *bias, const std::int32_t *documents, const T *out,  \
+                                  const float *logSumExp, const T *dOut, float *dBias,             \
+                                  WorkStream stream) {                                             \
     s = placed(s);                                                                                 \
     return biasGradient(s, q, k, v, bias, documents, out, logSumExp, dOut, dBias, stream);         \
   }

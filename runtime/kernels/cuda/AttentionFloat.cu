@@ -14,7 +14,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/device/cuda/KernelLaunch.h"
-#include "runtime/kernels/cuda/Attention.h"
 #include "runtime/kernels/cuda/AttentionBlocks.h"
 #include "runtime/kernels/cuda/AttentionFloat.h"
 #include "runtime/kernels/cuda/BlockReduce.h"
@@ -390,9 +389,9 @@ cudaError_t withKernels(const AttentionShape &s, const float *bias, const std::i
 
 } // namespace
 
-cudaError_t device::attend(AttentionShape s, const float *q, const float *k, const float *v,
-                           const float *bias, const std::int32_t *documents, float *out,
-                           float *logSumExp, WorkStream stream) {
+cudaError_t attention(AttentionShape s, const float *q, const float *k, const float *v,
+                      const float *bias, const std::int32_t *documents, float *out,
+                      float *logSumExp, WorkStream stream) {
   s = placed(s);
   if (!takes(s))
     return cudaErrorInvalidValue;
@@ -405,10 +404,10 @@ cudaError_t device::attend(AttentionShape s, const float *q, const float *k, con
   });
 }
 
-cudaError_t device::attendGrad(AttentionShape s, const float *q, const float *k, const float *v,
-                               const float *bias, const std::int32_t *documents, const float *out,
-                               const float *logSumExp, const float *dOut, float *dQ, float *dK,
-                               float *dV, WorkStream stream) {
+cudaError_t attention_grad(AttentionShape s, const float *q, const float *k, const float *v,
+                           const float *bias, const std::int32_t *documents, const float *out,
+                           const float *logSumExp, const float *dOut, float *dQ, float *dK,
+                           float *dV, WorkStream stream) {
   s = placed(s);
   if (!takes(s))
     return cudaErrorInvalidValue;

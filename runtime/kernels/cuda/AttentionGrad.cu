@@ -17,10 +17,10 @@
 
 #include "runtime/device/cuda/KernelLaunch.h"
 #include "runtime/device/cuda/LaunchWork.h"
-#include "runtime/kernels/cuda/Attention.h"
 #include "runtime/kernels/cuda/AttentionBlocks.h"
 #include "runtime/kernels/cuda/AttentionProducts.h"
 #include "runtime/kernels/cuda/BlockReduce.h"
+#include "runtime/kernels/cuda/Kernels.h"
 
 namespace fsdp::rt {
 
@@ -412,10 +412,10 @@ template <class Queries, class Keys> cudaError_t launch(const Gradients &at, cud
 
 } // namespace
 
-cudaError_t device::attendGrad(AttentionShape s, const bf16 *q, const bf16 *k, const bf16 *v,
-                               const float *bias, const std::int32_t *documents, const bf16 *out,
-                               const float *logSumExp, const bf16 *dOut, bf16 *dQ, bf16 *dK,
-                               bf16 *dV, WorkStream stream) {
+cudaError_t attention_grad(AttentionShape s, const bf16 *q, const bf16 *k, const bf16 *v,
+                           const float *bias, const std::int32_t *documents, const bf16 *out,
+                           const float *logSumExp, const bf16 *dOut, bf16 *dQ, bf16 *dK, bf16 *dV,
+                           WorkStream stream) {
   s = placed(s);
   if (!takes(s))
     return cudaErrorInvalidValue;

@@ -16,15 +16,39 @@ namespace fsdp::rt {
 
 namespace detail {
 
-/// Launches `body(shape, addresses..., stream)`, of which the first `read` are read. `flops`: as in
-/// the row of Kernels.def.
-template <std::size_t read, class Body, class... S>
-void launchCudnn(Context &c, int stream, ActionName name, Work work, const AttentionShape &shape,
-                 const Body &body, ArenaSpan<S>... slices) {
+/// The operands of a row of Kernels.def.
+template <template <class, class, class, std::size_t> class Signature>
+using RowOfBf16 = Operands<Signature<bf16, std::int32_t, float, 1>>;
+
+/// Launches `kernel` as that of `Row`.
+template <class Row, class Kernel, class... S>
+void launchCudnn(Context &c, int stream, ActionName name, Work work, const Kernel &kernel,
+                 const AttentionShape &shape, const S &...slices) {
   if (c.isPreparing())
-    return c.prepareAttention(stream, name.text, shape, /*isGradient=*/read > 3);
-  launchKernel<read>(std::index_sequence_for<S...>(), c, stream, name, work, body, shape,
-                     slices...);
+    return c.prepareAttention(stream, name.text, shape, /*isGradient=*/Row::all - Row::read == 3);
+  launchAttention<Row::all, Row::read>(c, stream, name, work, kernel, shape, slices...);
+}
+template <class... S>
+void attentionByCudnn(Context &c, int stream, ActionName name, const AttentionShape &shape,
+                      const S &...slices) {
+  launchCudnn<RowOfBf16<signatures::attention>>(
+      c, stream, name, Work{"attention", 1},
+      [&c](const AttentionShape &s, const bf16 *q, const bf16 *k, const bf16 *v, const float *,
+           const std::int32_t *, bf16 *out, float *logSumExp,
+           WorkStream on) { return c.cudnn()->forward(s, q, k, v, out, logSumExp, on); },
+      shape, slices...);
+}
+template <class... S>
+void attentionGradByCudnn(Context &c, int stream, ActionName name, const AttentionShape &shape,
+                          const S &...slices) {
+  launchCudnn<RowOfBf16<signatures::attentionGrad>>(
+      c, stream, name, Work{"attention_grad", 2.5},
+      [&c](const AttentionShape &s, const bf16 *q, const bf16 *k, const bf16 *v, const float *,
+           const std::int32_t *, const bf16 *out, const float *logSumExp, const bf16 *dOut,
+           bf16 *dQ, bf16 *dK, bf16 *dV, WorkStream on) {
+        return c.cudnn()->gradient(s, {q, k, v, out, dOut, logSumExp, dQ, dK, dV}, on);
+      },
+      shape, slices...);
 }
 
 } // namespace detail
@@ -34,12 +58,7 @@ inline void attention(Context &c, int stream, ActionName name, const AttentionSh
                       const ArenaSpan<bf16> &out, const ArenaSpan<float> &logSumExp) {
   if (!c.cudnn())
     return attention<>(c, stream, name, shape, q, k, v, out, logSumExp);
-  detail::launchCudnn<3>(
-      c, stream, name, Work{"attention", 1}, shape,
-      [&c](const AttentionShape &s, const bf16 *q, const bf16 *k, const bf16 *v, bf16 *out,
-           float *logSumExp,
-           WorkStream on) { return c.cudnn()->forward(s, q, k, v, out, logSumExp, on); },
-      q, k, v, out, logSumExp);
+  detail::attentionByCudnn(c, stream, name, shape, q, k, v, out, logSumExp);
 }
 
 inline void attention(Context &c, int stream, ActionName name, const AttentionShape &shape,
@@ -47,12 +66,7 @@ inline void attention(Context &c, int stream, ActionName name, const AttentionSh
                       const ArenaSpan<float> &logSumExp) {
   if (!c.cudnn())
     return attention<>(c, stream, name, shape, qkv, out, logSumExp);
-  detail::launchCudnn<1>(
-      c, stream, name, Work{"attention", 1}, shape,
-      [&c](const AttentionShape &s, const bf16 *qkv, bf16 *out, float *logSumExp, WorkStream on) {
-        return c.cudnn()->forward(s, qkv, qkv + s.part, qkv + 2 * s.part, out, logSumExp, on);
-      },
-      qkv, out, logSumExp);
+  detail::attentionByCudnn(c, stream, name, shape, qkv, out, logSumExp);
 }
 
 inline void attention_grad(Context &c, int stream, ActionName name, const AttentionShape &shape,
@@ -63,13 +77,7 @@ inline void attention_grad(Context &c, int stream, ActionName name, const Attent
                            const ArenaSpan<bf16> &dV) {
   if (!c.cudnn())
     return attention_grad<>(c, stream, name, shape, q, k, v, out, logSumExp, dOut, dQ, dK, dV);
-  detail::launchCudnn<6>(
-      c, stream, name, Work{"attention_grad", 2.5}, shape,
-      [&c](const AttentionShape &s, const bf16 *q, const bf16 *k, const bf16 *v, const bf16 *out,
-           const float *logSumExp, const bf16 *dOut, bf16 *dQ, bf16 *dK, bf16 *dV, WorkStream on) {
-        return c.cudnn()->gradient(s, {q, k, v, out, dOut, logSumExp, dQ, dK, dV}, on);
-      },
-      q, k, v, out, logSumExp, dOut, dQ, dK, dV);
+  detail::attentionGradByCudnn(c, stream, name, shape, q, k, v, out, logSumExp, dOut, dQ, dK, dV);
 }
 
 inline void attention_grad(Context &c, int stream, ActionName name, const AttentionShape &shape,
@@ -78,15 +86,7 @@ inline void attention_grad(Context &c, int stream, ActionName name, const Attent
                            const ArenaSpan<bf16> &dQkv) {
   if (!c.cudnn())
     return attention_grad<>(c, stream, name, shape, qkv, out, logSumExp, dOut, dQkv);
-  detail::launchCudnn<4>(
-      c, stream, name, Work{"attention_grad", 2.5}, shape,
-      [&c](const AttentionShape &s, const bf16 *qkv, const bf16 *out, const float *logSumExp,
-           const bf16 *dOut, bf16 *dQkv, WorkStream on) {
-        const std::size_t k = s.part, v = 2 * s.part;
-        return c.cudnn()->gradient(
-            s, {qkv, qkv + k, qkv + v, out, dOut, logSumExp, dQkv, dQkv + k, dQkv + v}, on);
-      },
-      qkv, out, logSumExp, dOut, dQkv);
+  detail::attentionGradByCudnn(c, stream, name, shape, qkv, out, logSumExp, dOut, dQkv);
 }
 
 } // namespace fsdp::rt

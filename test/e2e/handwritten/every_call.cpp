@@ -106,26 +106,29 @@ void step(Context &c) {
   attention(c, 0, "attention of one operand", heads, p, v, lr);
   attention_grad(c, 0, "attention_grad", heads, p, g, m, v, lr, p, g, m, v);
   attention_grad(c, 0, "attention_grad of one operand", heads, p, v, lr, g, m);
-  attention(c, 0, "attention in documents", heads, p, g, m, label, v, lr);
-  attention(c, 0, "attention in documents of one operand", heads, p, label, v, lr);
-  attention_grad(c, 0, "attention_grad in documents", heads, p, g, m, label, v, lr, p, g, m, v);
-  attention_grad(c, 0, "attention_grad in documents of one operand", heads, p, label, v, lr, g, m);
-  biased_attention(c, 0, "biased_attention", heads, p, g, m, g, v, lr);
-  biased_attention(c, 0, "biased_attention of one operand", heads, p, g, v, lr);
-  biased_attention(c, 0, "biased_attention in documents", heads, p, g, m, g, label, v, lr);
-  biased_attention(c, 0, "biased_attention in documents of one operand", heads, p, g, label, v, lr);
-  biased_attention_grad(c, 0, "biased_attention_grad", heads, p, g, m, g, v, lr, p, g, m, v);
-  biased_attention_grad(c, 0, "biased_attention_grad of one operand", heads, p, g, v, lr, g, m);
-  biased_attention_grad(c, 0, "biased_attention_grad in documents", heads, p, g, m, g, label, v, lr,
-                        p, g, m, v);
-  biased_attention_grad(c, 0, "biased_attention_grad in documents of one operand", heads, p, g,
-                        label, v, lr, g, m);
-  attention_bias_grad(c, 0, "attention_bias_grad", heads, p, g, m, g, v, lr, p, m);
-  attention_bias_grad(c, 0, "attention_bias_grad of one operand", heads, p, g, v, lr, g, m);
-  attention_bias_grad(c, 0, "attention_bias_grad in documents", heads, p, g, m, g, label, v, lr, p,
-                      m);
-  attention_bias_grad(c, 0, "attention_bias_grad in documents of one operand", heads, p, g, label,
-                      v, lr, g, m);
+  const auto bias = withBias(g);
+  const auto documents = inDocuments(label);
+  attention(c, 0, "attention in documents", heads, p, g, m, documents, v, lr);
+  attention(c, 0, "attention in documents of one operand", heads, p, documents, v, lr);
+  attention_grad(c, 0, "attention_grad in documents", heads, p, g, m, documents, v, lr, p, g, m, v);
+  attention_grad(c, 0, "attention_grad in documents of one operand", heads, p, documents, v, lr, g,
+                 m);
+  attention(c, 0, "attention with a bias", heads, p, g, m, bias, v, lr);
+  attention(c, 0, "attention with a bias of one operand", heads, p, bias, v, lr);
+  attention(c, 0, "attention with both", heads, p, g, m, bias, documents, v, lr);
+  attention(c, 0, "attention with both of one operand", heads, p, bias, documents, v, lr);
+  attention_grad(c, 0, "attention_grad with a bias", heads, p, g, m, bias, v, lr, p, g, m, v);
+  attention_grad(c, 0, "attention_grad with a bias of one operand", heads, p, bias, v, lr, g, m);
+  attention_grad(c, 0, "attention_grad with both", heads, p, g, m, bias, documents, v, lr, p, g, m,
+                 v);
+  attention_grad(c, 0, "attention_grad with both of one operand", heads, p, bias, documents, v, lr,
+                 g, m);
+  attention_bias_grad(c, 0, "attention_bias_grad", heads, p, g, m, bias, v, lr, p, m);
+  attention_bias_grad(c, 0, "attention_bias_grad of one operand", heads, p, bias, v, lr, g, m);
+  attention_bias_grad(c, 0, "attention_bias_grad in documents", heads, p, g, m, bias, documents, v,
+                      lr, p, m);
+  attention_bias_grad(c, 0, "attention_bias_grad in documents of one operand", heads, p, bias,
+                      documents, v, lr, g, m);
   cached_attention(c, 0, "cached_attention",
                    CachedAttentionShape{1, 1, 1, 2, 2, 2, 1, 0, 0, heads.q}, p, g, m, label, v);
   write_rows(c, 0, "write_rows", WriteShape{1, 1, 2, 2, 2}, p, g, label, m);

@@ -66,40 +66,27 @@ protected:
     const std::vector<std::int32_t> ids = randomDocuments(s, documents, this->random);
     const std::int32_t *seen = ids.empty() ? nullptr : ids.data();
     const Floats added = randomBias(s, bias, this->random);
-    const float *b = added.data();
+    const float *b = added.empty() ? nullptr : added.data();
     const bool few = seen || s.window > 0 || bias != Bias::None;
     Floats out(n), sums(rows), dQ(n), dK(m), dV(m), dBias(added.size());
-    if (added.empty())
-      kernels::attentionDocuments(s, q.data(), k.data(), v.data(), seen, out.data(), sums.data());
-    else
-      kernels::biasedAttentionDocuments(s, q.data(), k.data(), v.data(), b, seen, out.data(),
-                                        sums.data());
+    kernels::attention(s, q.data(), k.data(), v.data(), b, seen, out.data(), sums.data());
     Device<T> q_(q, offset), k_(k, offset), v_(v, offset), out_(n, offset), dOut_(dOut, offset),
         dQ_(n, offset), dK_(m, offset), dV_(m, offset);
     Device<float> sums_(rows), bias_(added), dBias_(Floats(added.size(), NAN));
     Device<std::int32_t> ids_(ids);
+    const float *b_ = added.empty() ? nullptr : static_cast<float *>(bias_);
     const std::int32_t *seen_ = ids.empty() ? nullptr : static_cast<std::int32_t *>(ids_);
-    if (added.empty())
-      OK(attention(s, q_, k_, v_, seen_, out_, sums_, this->stream));
-    else
-      OK(biased_attention(s, q_, k_, v_, bias_, seen_, out_, sums_, this->stream));
+    OK(attention(s, q_, k_, v_, b_, seen_, out_, sums_, this->stream));
     this->expectClose(out_.floats(), out, "out", few);
     expectNear(sums_.floats(), sums, 1e-5, 1e-5, "log sum exp");
     out = out_.floats(); // as the gradient on the device reads it
-    if (added.empty()) {
-      kernels::attentionGradDocuments(s, q.data(), k.data(), v.data(), seen, out.data(),
-                                      sums.data(), dOut.data(), dQ.data(), dK.data(), dV.data());
-      OK(attention_grad(s, q_, k_, v_, seen_, out_, sums_, dOut_, dQ_, dK_, dV_, this->stream));
-    } else {
-      kernels::biasedAttentionGradDocuments(s, q.data(), k.data(), v.data(), b, seen, out.data(),
-                                            sums.data(), dOut.data(), dQ.data(), dK.data(),
-                                            dV.data());
-      kernels::attentionBiasGradDocuments(s, q.data(), k.data(), v.data(), b, seen, out.data(),
-                                          sums.data(), dOut.data(), dBias.data());
-      OK(biased_attention_grad(s, q_, k_, v_, bias_, seen_, out_, sums_, dOut_, dQ_, dK_, dV_,
-                               this->stream));
-      OK(attention_bias_grad(s, q_, k_, v_, bias_, seen_, out_, sums_, dOut_, dBias_,
-                             this->stream));
+    kernels::attentionGrad(s, q.data(), k.data(), v.data(), b, seen, out.data(), sums.data(),
+                           dOut.data(), dQ.data(), dK.data(), dV.data());
+    OK(attention_grad(s, q_, k_, v_, b_, seen_, out_, sums_, dOut_, dQ_, dK_, dV_, this->stream));
+    if (b) {
+      kernels::attentionBiasGrad(s, q.data(), k.data(), v.data(), b, seen, out.data(), sums.data(),
+                                 dOut.data(), dBias.data());
+      OK(attention_bias_grad(s, q_, k_, v_, b_, seen_, out_, sums_, dOut_, dBias_, this->stream));
       expectNear(dBias_.floats(), dBias, 1e-5, 2e-5, "dBias", 1e-6);
     }
     this->expectClose(dQ_.floats(), dQ, "dQ", few);
@@ -269,8 +256,9 @@ TYPED_TEST(AttentionKernels, LeavesOutBlocksOfKeys) {
     Device<float> sums_(s.queries);
     Device<std::int32_t> ids_(ids);
     const std::int32_t *seen = inWindow ? nullptr : static_cast<std::int32_t *>(ids_);
-    OK(attention(s, q_, k_, v_, seen, out_, sums_, this->stream));
-    OK(attention_grad(s, q_, k_, v_, seen, out_, sums_, dOut_, dQ_, dK_, dV_, this->stream));
+    OK(attention(s, q_, k_, v_, nullptr, seen, out_, sums_, this->stream));
+    OK(attention_grad(s, q_, k_, v_, nullptr, seen, out_, sums_, dOut_, dQ_, dK_, dV_,
+                      this->stream));
     EXPECT_TRUE(std::isnan(out_.floats()[0]));
     for (const Floats &values : {out_.floats(), dQ_.floats(), dK_.floats(), dV_.floats()})
       for (std::size_t i = 3 * n / 4; i < n; ++i)
@@ -297,8 +285,9 @@ TYPED_TEST(AttentionKernels, OperandsFollowTheirStrides) {
       const AttentionShape s = rowMajor(sizes);
       Device<T> q_(q), k_(k), v_(v), dOut_(dOut), out_(n), dQ_(n), dK_(m), dV_(m);
       Device<float> sums_(rows);
-      OK(attention(s, q_, k_, v_, out_, sums_, this->stream));
-      OK(attention_grad(s, q_, k_, v_, out_, sums_, dOut_, dQ_, dK_, dV_, this->stream));
+      OK(attention(s, q_, k_, v_, nullptr, nullptr, out_, sums_, this->stream));
+      OK(attention_grad(s, q_, k_, v_, nullptr, nullptr, out_, sums_, dOut_, dQ_, dK_, dV_,
+                        this->stream));
 
       const auto place = [&](std::size_t heads, std::size_t positions) {
         return AttentionPlace(sizes.batch, heads, positions, sizes.width, unit, this->random);
@@ -313,9 +302,9 @@ TYPED_TEST(AttentionKernels, OperandsFollowTheirStrides) {
           oddDQ(Floats(atQ.count, NAN)), oddDK(Floats(atK.count, NAN)),
           oddDV(Floats(atK.count, NAN));
       Device<float> oddSums(rows);
-      OK(attention(odd, oddQ, oddK, oddV, oddOut, oddSums, this->stream));
-      OK(attention_grad(odd, oddQ, oddK, oddV, oddOut, oddSums, oddDOut, oddDQ, oddDK, oddDV,
-                        this->stream));
+      OK(attention(odd, oddQ, oddK, oddV, nullptr, nullptr, oddOut, oddSums, this->stream));
+      OK(attention_grad(odd, oddQ, oddK, oddV, nullptr, nullptr, oddOut, oddSums, oddDOut, oddDQ,
+                        oddDK, oddDV, this->stream));
       EXPECT_EQ(oddSums.floats(), sums_.floats());
       EXPECT_EQ(atOut.gathered(oddOut.floats()), out_.floats());
       EXPECT_EQ(atQ.gathered(oddDQ.floats()), dQ_.floats());
@@ -328,55 +317,6 @@ TYPED_TEST(AttentionKernels, OperandsFollowTheirStrides) {
     }
 }
 
-TYPED_TEST(AttentionKernels, OneOperandHoldsQueriesKeysAndValues) {
-  using T = TypeParam;
-  const std::size_t heads = 2, positions = 70, width = 32, part = heads * width;
-  AttentionShape s{1, 2, 2, 70, 70, 32, 0.2f, true};
-  s.part = part;
-  s.q = s.k = {positions * 3 * part, width, 3 * part};
-  s.out = {positions * part, width, part};
-  const std::size_t n = positions * part;
-  Device<T> qkv(normal(3 * n, this->random)), dOut(normal(n, this->random)), out(n), out2(n),
-      dQkv(Floats(3 * n, NAN)), each(Floats(3 * n, NAN));
-  Device<float> sums(heads * positions);
-  T *x = qkv, *dX = each;
-  OK(attention(s, x, x + part, x + 2 * part, static_cast<T *>(out), static_cast<float *>(sums),
-               this->stream));
-  OK(attention(s, x, static_cast<T *>(out2), static_cast<float *>(sums), this->stream));
-  EXPECT_EQ(out2.floats(), out.floats());
-  OK(attention_grad(s, x, x + part, x + 2 * part, static_cast<T *>(out), static_cast<float *>(sums),
-                    static_cast<T *>(dOut), dX, dX + part, dX + 2 * part, this->stream));
-  OK(attention_grad(s, x, static_cast<T *>(out), static_cast<float *>(sums), static_cast<T *>(dOut),
-                    static_cast<T *>(dQkv), this->stream));
-  EXPECT_EQ(dQkv.floats(), each.floats());
-  for (float value : dQkv.floats())
-    ASSERT_FALSE(std::isnan(value)) << "every gradient is written";
-  if (seeksRaces())
-    return;
-
-  Device<float> bias(randomBias(s, Bias::OfHeads, this->random)), dBias(heads * 70 * 70),
-      dBias2(heads * 70 * 70);
-  Device<std::int32_t> ids_(randomDocuments(s, Documents::Mixed, this->random));
-  T *out_ = out, *out2_ = out2, *dOut_ = dOut, *dQkv_ = dQkv;
-  float *sums_ = sums, *bias_ = bias;
-  const auto compareForms = [&](auto... more) {
-    OK(biased_attention(s, x, x + part, x + 2 * part, more..., out_, sums_, this->stream));
-    OK(biased_attention(s, x, more..., out2_, sums_, this->stream));
-    EXPECT_EQ(out2.floats(), out.floats());
-    OK(biased_attention_grad(s, x, x + part, x + 2 * part, more..., out_, sums_, dOut_, dX,
-                             dX + part, dX + 2 * part, this->stream));
-    OK(biased_attention_grad(s, x, more..., out_, sums_, dOut_, dQkv_, this->stream));
-    EXPECT_EQ(dQkv.floats(), each.floats());
-    OK(attention_bias_grad(s, x, x + part, x + 2 * part, more..., out_, sums_, dOut_,
-                           static_cast<float *>(dBias), this->stream));
-    OK(attention_bias_grad(s, x, more..., out_, sums_, dOut_, static_cast<float *>(dBias2),
-                           this->stream));
-    EXPECT_EQ(dBias2.floats(), dBias.floats());
-  };
-  compareForms(bias_);
-  compareForms(bias_, static_cast<std::int32_t *>(ids_));
-}
-
 TYPED_TEST(AttentionKernels, GradientsAreTheSameBits) {
   using T = TypeParam;
   const AttentionShape s = rowMajor({1, 4, 1, 80, 80, 32, 0.2f, true});
@@ -384,11 +324,11 @@ TYPED_TEST(AttentionKernels, GradientsAreTheSameBits) {
   Device<T> q(normal(n, this->random)), k(normal(m, this->random)), v(normal(m, this->random)),
       dOut(normal(n, this->random)), out(n), dQ(n), dK(m), dV(m);
   Device<float> sums(rows);
-  OK(attention(s, q, k, v, out, sums, this->stream));
-  OK(attention_grad(s, q, k, v, out, sums, dOut, dQ, dK, dV, this->stream));
+  OK(attention(s, q, k, v, nullptr, nullptr, out, sums, this->stream));
+  OK(attention_grad(s, q, k, v, nullptr, nullptr, out, sums, dOut, dQ, dK, dV, this->stream));
   const Floats first[] = {dQ.floats(), dK.floats(), dV.floats()};
   this->reorder(99);
-  OK(attention_grad(s, q, k, v, out, sums, dOut, dQ, dK, dV, this->stream));
+  OK(attention_grad(s, q, k, v, nullptr, nullptr, out, sums, dOut, dQ, dK, dV, this->stream));
   EXPECT_EQ(dQ.floats(), first[0]);
   EXPECT_EQ(dK.floats(), first[1]);
   EXPECT_EQ(dV.floats(), first[2]);
@@ -399,9 +339,11 @@ TYPED_TEST(AttentionKernels, RefusesWhatItDoesNotCompute) {
   Device<float> sums(1);
   for (const AttentionShape &s :
        {AttentionShape{1, 1, 1, 1, 1, 129, 1, true}, AttentionShape{1, 3, 2, 1, 1, 64, 1, true}}) {
-    EXPECT_EQ(attention(s, x, x, x, x, sums, this->stream), cudaErrorInvalidValue);
-    EXPECT_EQ(attention_grad(s, x, x, x, x, sums, x, x, x, x, this->stream), cudaErrorInvalidValue);
-    EXPECT_EQ(attention_bias_grad(s, x, x, x, sums, x, sums, x, sums, this->stream),
+    EXPECT_EQ(attention(s, x, x, x, nullptr, nullptr, x, sums, this->stream),
+              cudaErrorInvalidValue);
+    EXPECT_EQ(attention_grad(s, x, x, x, nullptr, nullptr, x, sums, x, x, x, x, this->stream),
+              cudaErrorInvalidValue);
+    EXPECT_EQ(attention_bias_grad(s, x, x, x, sums, nullptr, x, sums, x, sums, this->stream),
               cudaErrorInvalidValue);
   }
 }

@@ -105,9 +105,9 @@ TYPED_TEST(VariantKernels, AttentionSaysOfBf16Alone) {
     Device<T> q(Floats(n, 1)), out(n), dQ(n), dK(n), dV(n);
     Device<float> sums(4);
     const std::string variant = sizeof(T) == 4 ? "" : width == 32 ? "vectors" : "any alignment";
-    OK(attention(s, q, q, q, out, sums, this->stream));
+    OK(attention(s, q, q, q, nullptr, nullptr, out, sums, this->stream));
     EXPECT_EQ(this->latest(), variant);
-    OK(attention_grad(s, q, q, q, out, sums, out, dQ, dK, dV, this->stream));
+    OK(attention_grad(s, q, q, q, nullptr, nullptr, out, sums, out, dQ, dK, dV, this->stream));
     EXPECT_EQ(this->latest(), variant);
   }
 }

@@ -48,15 +48,15 @@ protected:
     const Floats q = rounded<bf16>(normal(n, random)), k = rounded<bf16>(normal(m, random)),
                  v = rounded<bf16>(normal(m, random)), dOut = rounded<bf16>(normal(n, random));
     Floats out(n), sums(rows), dQ(n), dK(m), dV(m);
-    kernels::attention(s, q.data(), k.data(), v.data(), out.data(), sums.data());
+    kernels::attention(s, q.data(), k.data(), v.data(), nullptr, nullptr, out.data(), sums.data());
     Device<bf16> q_(q), k_(k), v_(v), out_(n), dOut_(dOut), dQ_(n), dK_(m), dV_(m);
     Device<float> sums_(rows);
     OK(attention.forward(s, q_, k_, v_, out_, sums_, on()));
     expectClose(out_.floats(), out, "out");
     expectNear(sums_.floats(), sums, 1e-5, 1e-5, "log sum exp");
     out = out_.floats();
-    kernels::attentionGrad(s, q.data(), k.data(), v.data(), out.data(), sums.data(), dOut.data(),
-                           dQ.data(), dK.data(), dV.data());
+    kernels::attentionGrad(s, q.data(), k.data(), v.data(), nullptr, nullptr, out.data(),
+                           sums.data(), dOut.data(), dQ.data(), dK.data(), dV.data());
     OK(attention.gradient(s, {q_, k_, v_, out_, dOut_, sums_, dQ_, dK_, dV_}, on()));
     expectClose(dQ_.floats(), dQ, "dQ");
     expectClose(dK_.floats(), dK, "dK");
@@ -116,8 +116,11 @@ TEST_F(CudnnAttentionTest, TakesQueriesKeysAndValuesInOneOperand) {
   const std::size_t n = s.batch * s.queries * row, rows = s.batch * s.heads * s.queries;
   const Floats qkv = rounded<bf16>(normal(n, random)), dOut = rounded<bf16>(normal(n / 3, random));
   Floats out(n / 3), sums(rows), dQkv(n);
-  kernels::attentionPacked(s, qkv.data(), out.data(), sums.data());
-  kernels::attentionGradPacked(s, qkv.data(), out.data(), sums.data(), dOut.data(), dQkv.data());
+  const float *q = qkv.data(), *k = q + width, *v = k + width;
+  float *dQ = dQkv.data(), *dK = dQ + width, *dV = dK + width;
+  kernels::attention(s, q, k, v, nullptr, nullptr, out.data(), sums.data());
+  kernels::attentionGrad(s, q, k, v, nullptr, nullptr, out.data(), sums.data(), dOut.data(), dQ, dK,
+                         dV);
   Device<bf16> qkv_(qkv), out_(n / 3), dOut_(dOut), dQkv_(n);
   Device<float> sums_(rows);
   bf16 *const from = qkv_, *const to = dQkv_;

@@ -54,11 +54,11 @@ template <class Element> void expectNoNumberOfOne(float seen, float hidden) {
   auto out = q, dQ = q, dK = k, dV = v;
   Floats bias(20 * 20), dBias(bias.size());
   bias[10 * 20 + 3] = seen, bias[6 * 20 + 8] = hidden;
-  kernels::biasedAttention(s, q.data(), k.data(), v.data(), bias.data(), out.data(),
-                           t.logSumExp.data());
-  kernels::biasedAttentionGrad(s, q.data(), k.data(), v.data(), bias.data(), out.data(),
-                               t.logSumExp.data(), dOut.data(), dQ.data(), dK.data(), dV.data());
-  kernels::attentionBiasGrad(s, q.data(), k.data(), v.data(), bias.data(), out.data(),
+  kernels::attention(s, q.data(), k.data(), v.data(), bias.data(), nullptr, out.data(),
+                     t.logSumExp.data());
+  kernels::attentionGrad(s, q.data(), k.data(), v.data(), bias.data(), nullptr, out.data(),
+                         t.logSumExp.data(), dOut.data(), dQ.data(), dK.data(), dV.data());
+  kernels::attentionBiasGrad(s, q.data(), k.data(), v.data(), bias.data(), nullptr, out.data(),
                              t.logSumExp.data(), dOut.data(), dBias.data());
   for (std::size_t query = 0; query < 20; ++query) {
     EXPECT_EQ(std::isnan(float(out[query * 16])), query == 10) << query;

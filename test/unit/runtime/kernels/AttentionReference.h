@@ -52,22 +52,17 @@ inline Tensors randomTensors(const AttentionShape &s, std::mt19937 &random) {
 
 inline void perform(const AttentionShape &sizes, Tensors &t) {
   const AttentionShape s = rowMajor(sizes);
+  const float *q = t.q.data(), *k = t.k.data(), *v = t.v.data();
+  const float *bias = t.bias.empty() ? nullptr : t.bias.data();
   const std::int32_t *ids = t.ids.empty() ? nullptr : t.ids.data();
-  if (!t.bias.empty()) {
-    const float *q = t.q.data(), *k = t.k.data(), *v = t.v.data(), *bias = t.bias.data();
-    t.dBias.assign(t.bias.size(), NAN);
-    kernels::biasedAttentionDocuments(s, q, k, v, bias, ids, t.out.data(), t.logSumExp.data());
-    kernels::biasedAttentionGradDocuments(s, q, k, v, bias, ids, t.out.data(), t.logSumExp.data(),
-                                          t.dOut.data(), t.dQ.data(), t.dK.data(), t.dV.data());
-    kernels::attentionBiasGradDocuments(s, q, k, v, bias, ids, t.out.data(), t.logSumExp.data(),
-                                        t.dOut.data(), t.dBias.data());
+  kernels::attention(s, q, k, v, bias, ids, t.out.data(), t.logSumExp.data());
+  kernels::attentionGrad(s, q, k, v, bias, ids, t.out.data(), t.logSumExp.data(), t.dOut.data(),
+                         t.dQ.data(), t.dK.data(), t.dV.data());
+  if (!bias)
     return;
-  }
-  kernels::attentionDocuments(s, t.q.data(), t.k.data(), t.v.data(), ids, t.out.data(),
-                              t.logSumExp.data());
-  kernels::attentionGradDocuments(s, t.q.data(), t.k.data(), t.v.data(), ids, t.out.data(),
-                                  t.logSumExp.data(), t.dOut.data(), t.dQ.data(), t.dK.data(),
-                                  t.dV.data());
+  t.dBias.assign(t.bias.size(), NAN);
+  kernels::attentionBiasGrad(s, q, k, v, bias, ids, t.out.data(), t.logSumExp.data(), t.dOut.data(),
+                             t.dBias.data());
 }
 
 /// The keys that a query sees.
@@ -239,19 +234,14 @@ inline void compareNarrow(const AttentionShape &sizes, unsigned seed,
   auto out = narrowed(t.out), dQ = narrowed(t.dQ), dK = narrowed(t.dK), dV = narrowed(t.dV);
   const std::int32_t *ids = t.ids.empty() ? nullptr : t.ids.data();
   float *sums = t.logSumExp.data();
-  if (t.bias.empty()) {
-    kernels::attentionDocuments(s, q.data(), k.data(), v.data(), ids, out.data(), sums);
-    kernels::attentionGradDocuments(s, q.data(), k.data(), v.data(), ids, out.data(), sums,
-                                    dOut.data(), dQ.data(), dK.data(), dV.data());
-  } else {
+  const float *added = t.bias.empty() ? nullptr : t.bias.data();
+  kernels::attention(s, q.data(), k.data(), v.data(), added, ids, out.data(), sums);
+  kernels::attentionGrad(s, q.data(), k.data(), v.data(), added, ids, out.data(), sums, dOut.data(),
+                         dQ.data(), dK.data(), dV.data());
+  if (added) {
     t.dBias.assign(t.bias.size(), NAN);
-    kernels::biasedAttentionDocuments(s, q.data(), k.data(), v.data(), t.bias.data(), ids,
-                                      out.data(), sums);
-    kernels::biasedAttentionGradDocuments(s, q.data(), k.data(), v.data(), t.bias.data(), ids,
-                                          out.data(), sums, dOut.data(), dQ.data(), dK.data(),
-                                          dV.data());
-    kernels::attentionBiasGradDocuments(s, q.data(), k.data(), v.data(), t.bias.data(), ids,
-                                        out.data(), sums, dOut.data(), t.dBias.data());
+    kernels::attentionBiasGrad(s, q.data(), k.data(), v.data(), added, ids, out.data(), sums,
+                               dOut.data(), t.dBias.data());
   }
   const Expected e = reference(s, t);
   const double rounding = t.bias.empty() ? 0x1p-8 : 0x1p-7; // of larger probabilities

@@ -72,7 +72,8 @@ Results attendInRing(const Tensors &t, std::uint32_t ranks) {
       std::vector<bf16> block(numbers);
       Floats logSumExp(length);
       kernels::attention(placed(distance), ownQ.data(), partOf(k, rank - distance, length).data(),
-                         partOf(v, rank - distance, length).data(), block.data(), logSumExp.data());
+                         partOf(v, rank - distance, length).data(), nullptr, nullptr, block.data(),
+                         logSumExp.data());
       for (std::size_t row = 0; row < length; ++row) {
         const float top = distance == 0 ? logSumExp[row] : std::max(sums[row], logSumExp[row]);
         const float before = distance == 0 ? 0 : std::exp(sums[row] - top),
@@ -86,10 +87,10 @@ Results attendInRing(const Tensors &t, std::uint32_t ranks) {
     const std::vector<bf16> ownOut = narrow(out);
     for (std::uint32_t distance = 0; distance <= rank; ++distance) {
       std::vector<bf16> dQ(numbers), dK(numbers), dV(numbers);
-      kernels::attentionGrad(placed(distance), ownQ.data(),
-                             partOf(k, rank - distance, length).data(),
-                             partOf(v, rank - distance, length).data(), ownOut.data(), sums.data(),
-                             ownD.data(), dQ.data(), dK.data(), dV.data());
+      kernels::attentionGrad(
+          placed(distance), ownQ.data(), partOf(k, rank - distance, length).data(),
+          partOf(v, rank - distance, length).data(), nullptr, nullptr, ownOut.data(), sums.data(),
+          ownD.data(), dQ.data(), dK.data(), dV.data());
       add(results.dQ, rank * numbers, dQ);
       add(results.dK, (rank - distance) * numbers, dK);
       add(results.dV, (rank - distance) * numbers, dV);

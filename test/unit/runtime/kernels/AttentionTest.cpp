@@ -110,8 +110,9 @@ TEST(AttentionTest, BlocksOfKeysAddUp) {
   for (std::size_t i = 0; i < 2; ++i) {
     Tensors &t = blocks[i];
     kernels::attentionGrad(rowMajor(moved(block, i == 0 ? std::int32_t(length) : 0)), t.q.data(),
-                           t.k.data(), t.v.data(), all.out.data(), all.logSumExp.data(),
-                           t.dOut.data(), t.dQ.data(), t.dK.data(), t.dV.data());
+                           t.k.data(), t.v.data(), nullptr, nullptr, all.out.data(),
+                           all.logSumExp.data(), t.dOut.data(), t.dQ.data(), t.dK.data(),
+                           t.dV.data());
     for (std::size_t d = 0; d < half; ++d) {
       EXPECT_NEAR(t.dK[d], all.dK[i * half + d], 1e-4);
       EXPECT_NEAR(t.dV[d], all.dV[i * half + d], 1e-4);
@@ -178,9 +179,10 @@ TEST(AttentionTest, OperandsFollowTheirStrides) {
                  atDOut = o.scattered(t.dOut);
     Floats out(o.count, NAN), dQ(q.count, NAN), dK(k.count, NAN), dV(k.count, NAN);
     Floats sums(t.logSumExp.size(), NAN);
-    kernels::attention(s, atQ.data(), atK.data(), atV.data(), out.data(), sums.data());
-    kernels::attentionGrad(s, atQ.data(), atK.data(), atV.data(), out.data(), sums.data(),
-                           atDOut.data(), dQ.data(), dK.data(), dV.data());
+    kernels::attention(s, atQ.data(), atK.data(), atV.data(), nullptr, nullptr, out.data(),
+                       sums.data());
+    kernels::attentionGrad(s, atQ.data(), atK.data(), atV.data(), nullptr, nullptr, out.data(),
+                           sums.data(), atDOut.data(), dQ.data(), dK.data(), dV.data());
     EXPECT_EQ(sums, t.logSumExp);
     EXPECT_EQ(o.gathered(out), t.out);
     EXPECT_EQ(q.gathered(dQ), t.dQ);
@@ -217,48 +219,15 @@ TEST(AttentionTest, QueriesKeysAndValuesBesideEachOther) {
   });
   const float *q = qkv.data(), *k = q + s.part, *v = k + s.part;
   float *dQ = dQkv.data(), *dK = dQ + s.part, *dV = dK + s.part;
-  kernels::attention(s, q, k, v, out.data(), sums.data());
-  kernels::attentionGrad(s, q, k, v, out.data(), sums.data(), dOut.data(), dQ, dK, dV);
-  const auto expectSame = [&] {
-    forEach([&](std::size_t index, std::size_t at, std::size_t atOut) {
-      ASSERT_EQ(out[atOut], t.out[index]);
-      ASSERT_EQ(dQ[at], t.dQ[index]);
-      ASSERT_EQ(dK[at], t.dK[index]);
-      ASSERT_EQ(dV[at], t.dV[index]);
-    });
-  };
-  expectSame();
-  // The forms of each kernel that one operand, a bias and documents give.
-  const auto all = qkv.data();
-  const auto takesOne = [&](auto forward, auto backward, auto... more) {
-    std::fill(out.begin(), out.end(), NAN), std::fill(dQkv.begin(), dQkv.end(), NAN);
-    forward(s, all, more..., out.data(), sums.data());
-    backward(s, all, more..., out.data(), sums.data(), dOut.data(), dQkv.data());
-    expectSame();
-  };
-  takesOne(kernels::attentionPacked<float>, kernels::attentionGradPacked<float>);
-  AttentionShape biased = sizes;
-  t.bias = randomBias(biased, Bias::OfHeads, random);
-  s.bias = biased.bias;
-  for (const bool documents : {false, true}) {
-    t.ids = randomDocuments(sizes, documents ? Documents::Mixed : Documents::None, random);
-    perform(biased, t);
-    const float *bias = t.bias.data();
-    const std::int32_t *ids = t.ids.data();
-    Floats dBias(t.bias.size(), NAN);
-    if (documents) {
-      takesOne(kernels::biasedAttentionPackedDocuments<float>,
-               kernels::biasedAttentionGradPackedDocuments<float>, bias, ids);
-      kernels::attentionBiasGradPackedDocuments(s, all, bias, ids, out.data(), sums.data(),
-                                                dOut.data(), dBias.data());
-    } else {
-      takesOne(kernels::biasedAttentionPacked<float>, kernels::biasedAttentionGradPacked<float>,
-               bias);
-      kernels::attentionBiasGradPacked(s, all, bias, out.data(), sums.data(), dOut.data(),
-                                       dBias.data());
-    }
-    EXPECT_EQ(dBias, t.dBias);
-  }
+  kernels::attention(s, q, k, v, nullptr, nullptr, out.data(), sums.data());
+  kernels::attentionGrad(s, q, k, v, nullptr, nullptr, out.data(), sums.data(), dOut.data(), dQ, dK,
+                         dV);
+  forEach([&](std::size_t index, std::size_t at, std::size_t atOut) {
+    ASSERT_EQ(out[atOut], t.out[index]);
+    ASSERT_EQ(dQ[at], t.dQ[index]);
+    ASSERT_EQ(dK[at], t.dK[index]);
+    ASSERT_EQ(dV[at], t.dV[index]);
+  });
 }
 
 TEST(AttentionTest, AQueryWithoutKeysIsZero) {
@@ -354,15 +323,14 @@ template <class Element> void leavesOutBlocks() {
     auto k = elements(t.k), v = elements(t.v), out = q, dQ = q, dK = k, dV = v;
     k[0] = v[0] = Element(NAN);
     const std::int32_t *ids = inWindow ? nullptr : t.ids.data();
-    kernels::attentionDocuments(s, q.data(), k.data(), v.data(), ids, out.data(),
-                                t.logSumExp.data());
+    kernels::attention(s, q.data(), k.data(), v.data(), nullptr, ids, out.data(),
+                       t.logSumExp.data());
     EXPECT_TRUE(std::isnan(float(out[0])));
     for (std::size_t i = length / 2 * 16; i < out.size(); ++i)
       ASSERT_FALSE(std::isnan(float(out[i]))) << i / 16;
     // Of queries that see it, nothing is a number, and so neither is what they add to their keys.
-    kernels::attentionGradDocuments(s, q.data(), k.data(), v.data(), ids, out.data(),
-                                    t.logSumExp.data(), dOut.data(), dQ.data(), dK.data(),
-                                    dV.data());
+    kernels::attentionGrad(s, q.data(), k.data(), v.data(), nullptr, ids, out.data(),
+                           t.logSumExp.data(), dOut.data(), dQ.data(), dK.data(), dV.data());
     EXPECT_TRUE(std::isnan(float(dQ[0])) && std::isnan(float(dK[0])));
     for (std::size_t i = length * 3 / 4 * 16; i < out.size(); ++i)
       ASSERT_FALSE(std::isnan(float(dQ[i])) || std::isnan(float(dK[i])) || std::isnan(float(dV[i])))

@@ -218,31 +218,31 @@ TEST(NarrowKernelsTest, Attention) {
     const Both q(queries, random), k(keys, random), v(keys, random), dOut(queries, random);
     Both out(queries), dQ(queries), dK(keys), dV(keys);
     Floats sums(rows), sameSums(rows);
-    kernels::attention(s, q.wide.data(), k.wide.data(), v.wide.data(), out.wide.data(),
-                       sums.data());
-    kernels::attention(s, q.narrow.data(), k.narrow.data(), v.narrow.data(), out.narrow.data(),
-                       sameSums.data());
+    kernels::attention(s, q.wide.data(), k.wide.data(), v.wide.data(), nullptr, nullptr,
+                       out.wide.data(), sums.data());
+    kernels::attention(s, q.narrow.data(), k.narrow.data(), v.narrow.data(), nullptr, nullptr,
+                       out.narrow.data(), sameSums.data());
     EXPECT_LT(difference(out), 0x1p-7);
     for (std::size_t i = 0; i < rows; ++i)
       ASSERT_NEAR(sums[i], sameSums[i], 1e-5);
     // The same output for both, so that only the gradient's own rounding is compared.
     for (std::size_t i = 0; i < queries; ++i)
       out.wide[i] = out.narrow[i];
-    kernels::attentionGrad(s, q.wide.data(), k.wide.data(), v.wide.data(), out.wide.data(),
-                           sums.data(), dOut.wide.data(), dQ.wide.data(), dK.wide.data(),
-                           dV.wide.data());
-    kernels::attentionGrad(s, q.narrow.data(), k.narrow.data(), v.narrow.data(), out.narrow.data(),
-                           sums.data(), dOut.narrow.data(), dQ.narrow.data(), dK.narrow.data(),
-                           dV.narrow.data());
+    kernels::attentionGrad(s, q.wide.data(), k.wide.data(), v.wide.data(), nullptr, nullptr,
+                           out.wide.data(), sums.data(), dOut.wide.data(), dQ.wide.data(),
+                           dK.wide.data(), dV.wide.data());
+    kernels::attentionGrad(s, q.narrow.data(), k.narrow.data(), v.narrow.data(), nullptr, nullptr,
+                           out.narrow.data(), sums.data(), dOut.narrow.data(), dQ.narrow.data(),
+                           dK.narrow.data(), dV.narrow.data());
     EXPECT_LT(difference(dV), 0x1p-7);
     if (s.keys > 1) { // else the scores have no gradient
       EXPECT_LT(difference(dQ), 0x1p-6);
       EXPECT_LT(difference(dK), 0x1p-6);
     }
     Narrows again(keys);
-    kernels::attentionGrad(s, q.narrow.data(), k.narrow.data(), v.narrow.data(), out.narrow.data(),
-                           sums.data(), dOut.narrow.data(), dQ.narrow.data(), again.data(),
-                           dV.narrow.data());
+    kernels::attentionGrad(s, q.narrow.data(), k.narrow.data(), v.narrow.data(), nullptr, nullptr,
+                           out.narrow.data(), sums.data(), dOut.narrow.data(), dQ.narrow.data(),
+                           again.data(), dV.narrow.data());
     for (std::size_t i = 0; i < keys; ++i)
       ASSERT_EQ(again[i].bits, dK.narrow[i].bits);
   }

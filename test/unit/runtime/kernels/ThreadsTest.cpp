@@ -203,13 +203,13 @@ template <class T> void expectSameAttention(const std::string &type) {
       expectSameBits(type + " attention", [&] {
         Result<T> out(queries), dQ(queries), dK(keys), dV(keys), biasedOut(queries);
         Result<float> sums(2 * 4 * 70), biasedSums(2 * 4 * 70), dBias(4 * 70 * 70);
-        kernels::attention<T>(shape, q.data(), k.data(), v.data(), out, sums);
-        kernels::attentionGrad<T>(shape, q.data(), k.data(), v.data(), out, sums, d.data(), dQ, dK,
-                                  dV);
-        kernels::biasedAttention<T>(biased, q.data(), k.data(), v.data(), bias.data(), biasedOut,
-                                    biasedSums);
-        kernels::attentionBiasGrad<T>(biased, q.data(), k.data(), v.data(), bias.data(), biasedOut,
-                                      biasedSums, d.data(), dBias);
+        kernels::attention<T>(shape, q.data(), k.data(), v.data(), nullptr, nullptr, out, sums);
+        kernels::attentionGrad<T>(shape, q.data(), k.data(), v.data(), nullptr, nullptr, out, sums,
+                                  d.data(), dQ, dK, dV);
+        kernels::attention<T>(biased, q.data(), k.data(), v.data(), bias.data(), nullptr, biasedOut,
+                              biasedSums);
+        kernels::attentionBiasGrad<T>(biased, q.data(), k.data(), v.data(), bias.data(), nullptr,
+                                      biasedOut, biasedSums, d.data(), dBias);
         return out.bytes() + sums.bytes() + dQ.bytes() + dK.bytes() + dV.bytes() +
                biasedOut.bytes() + biasedSums.bytes() + dBias.bytes();
       });
@@ -225,7 +225,7 @@ template <class T> void expectSameAttentionOfFewHeads(const std::string &type) {
   expectSameBits(type + " attention of few heads", [&] {
     Result<T> out(2 * 300 * 16);
     Result<float> sums(2 * 300);
-    kernels::attention<T>(shape, q.data(), k.data(), v.data(), out, sums);
+    kernels::attention<T>(shape, q.data(), k.data(), v.data(), nullptr, nullptr, out, sums);
     return out.bytes() + sums.bytes();
   });
 }
