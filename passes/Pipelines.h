@@ -15,7 +15,7 @@
 
 namespace mlir::fsdp {
 
-struct ScheduleProblem;
+struct ScheduleFindings;
 
 /// The user's choices of distribution. Names and meanings are those of the command line.
 struct PipelineOptions {
@@ -46,10 +46,9 @@ void buildGlobalPipeline(OpPassManager &manager, const PipelineOptions &options)
 void buildLocalPipeline(OpPassManager &manager, const PipelineOptions &options);
 /// Launches on streams, buffers at fixed offsets; verified.
 void buildScheduledPipeline(OpPassManager &manager, const PipelineOptions &options);
-/// The same; `verified` becomes the translation of the module that was verified, without costs, if
-/// it has one role for each program.
+/// The same; fills `findings`.
 void buildVerifiedPipeline(OpPassManager &manager, const PipelineOptions &options,
-                           std::optional<ScheduleProblem> &verified);
+                           ScheduleFindings &findings);
 
 } // namespace mlir::fsdp
 

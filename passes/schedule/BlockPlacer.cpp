@@ -88,7 +88,6 @@ Placement BlockPlacer::placeByPairs(const std::vector<int> &order, size_t kept, 
   const std::vector<Block> &blocks = interference.getBlocks();
   std::vector<PlacedBlock> &placed = result.placed;
   auto byBegin = [](const PlacedBlock &a, const PlacedBlock &b) { return a.begin < b.begin; };
-  std::vector<ByteRange> beside(order.size());
   for (size_t i = kept; i < order.size() && result.height < limit; ++i) {
     int block = order[i];
     int64_t &offset = result.offsets[block], size = blocks[block].size;
@@ -97,17 +96,15 @@ Placement BlockPlacer::placeByPairs(const std::vector<int> &order, size_t kept, 
       continue;
     }
     const uint64_t *row = rows[block].data();
-    // Without a branch on the bit, which processors could not predict.
-    size_t count = 0;
-    for (const PlacedBlock &other : placed) {
-      beside[count] = {other.begin, other.end};
-      const auto bit = static_cast<unsigned>(other.block);
-      count += row[bit / 64] >> bit % 64 & 1;
-    }
     GapSearch gaps(size, fit);
-    for (size_t j = 0; j < count; ++j)
-      if (gaps.pass(beside[j].begin, beside[j].end))
+    for (const PlacedBlock &other : placed) {
+      const auto bit = static_cast<unsigned>(other.block);
+      // Without a branch on the bit, which processors could not predict: a block that may share the
+      // bytes passes as an empty range.
+      const auto interferes = static_cast<int64_t>(row[bit / 64] >> bit % 64 & 1);
+      if (gaps.pass(other.begin * interferes, other.end * interferes))
         break;
+    }
     offset = gaps.offset();
     PlacedBlock entry{offset, offset + size, block};
     placed.insert(std::upper_bound(placed.begin(), placed.end(), entry, byBegin), entry);
