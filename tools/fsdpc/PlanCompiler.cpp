@@ -87,6 +87,7 @@ ModuleOp PlanCompiler::lowerTo(ir::Phase phase, const ir::PipelineOptions &pipel
       lower(*next, own, Emit::Global, Emit::Local);
     } else {
       findings = {};
+      costs.reset();
       lower(*next, own, Emit::Local, Emit::Scheduled, &findings);
     }
   } catch (...) {
@@ -116,19 +117,20 @@ CompiledPlan PlanCompiler::takeScheduled(const ir::PipelineOptions &pipeline) {
 }
 
 /// Whether the scheduled module in `lowered` is that of `pipeline`: it has the same options, or no
-/// launch of it waits for the budget that a larger --prefetch extends.
+/// unit of it waits for the budget that a larger --prefetch extends.
 bool PlanCompiler::hasSchedule(const ir::PipelineOptions &pipeline) const {
   auto last = lowered.find(ir::Phase::scheduled);
-  return last != lowered.end() && last->second.module &&
-         agreeUntil(ir::Phase::local, last->second.pipeline, pipeline) &&
-         (pipeline.prefetch == last->second.pipeline.prefetch ||
-          (pipeline.prefetch > last->second.pipeline.prefetch && !findings.isLimited));
+  if (last == lowered.end() || !last->second.module ||
+      !agreeUntil(ir::Phase::local, last->second.pipeline, pipeline))
+    return false;
+  const int64_t depth = last->second.pipeline.prefetch;
+  return pipeline.prefetch == depth || (pipeline.prefetch > depth && !findings.isLimited);
 }
 
 PlanCosts PlanCompiler::compile(const ir::PipelineOptions &pipeline) {
-  if (hasSchedule(pipeline)) {
+  if (costs && hasSchedule(pipeline)) {
     lowered[ir::Phase::scheduled].pipeline = pipeline;
-    return costs;
+    return *costs;
   }
   ModuleOp scheduled = lowerTo(ir::Phase::scheduled, pipeline);
   if (!machine)
@@ -137,7 +139,7 @@ PlanCosts PlanCompiler::compile(const ir::PipelineOptions &pipeline) {
       scheduled, *machine, translate(scheduled, std::exchange(findings.verified, std::nullopt)));
   facts = PlanFacts::of(scheduled, simulation.getSchedule());
   costs = costsOf(facts, simulation.predict());
-  return costs;
+  return *costs;
 }
 
 PlanCosts costsOf(const PlanFacts &facts, const ir::Prediction &prediction) {

@@ -108,7 +108,7 @@ private:
   // Of the scheduled module in `lowered`.
   mlir::fsdp::ScheduleFindings findings;
   PlanFacts facts;
-  PlanCosts costs;
+  std::optional<PlanCosts> costs;
 };
 
 /// The plans of a model on one mesh, compiled or, on request, estimated. Refused plans have no
