@@ -5,7 +5,6 @@
 #include "mlir/Pass/PassOptions.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "passes/Passes.h"
-#include "passes/scheduled/ScheduleFindings.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -161,9 +160,9 @@ void mlir::fsdp::buildScheduledPipeline(OpPassManager &manager, const PipelineOp
 }
 
 void mlir::fsdp::buildVerifiedPipeline(OpPassManager &manager, const PipelineOptions &options,
-                                       ScheduleFindings &findings) {
-  buildSchedule(manager, createSchedulePass(getScheduleOptions(options), findings.isLimited),
-                createVerifySchedulePass(findings.verified));
+                                       std::optional<ScheduleProblem> &verified, bool &isLimited) {
+  buildSchedule(manager, createSchedulePass(getScheduleOptions(options), isLimited),
+                fsdp::createVerifySchedulePass(verified));
 }
 
 namespace {

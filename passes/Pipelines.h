@@ -15,7 +15,7 @@
 
 namespace mlir::fsdp {
 
-struct ScheduleFindings;
+struct ScheduleProblem;
 
 /// The user's choices of distribution. Names and meanings are those of the command line.
 struct PipelineOptions {
@@ -46,9 +46,11 @@ void buildGlobalPipeline(OpPassManager &manager, const PipelineOptions &options)
 void buildLocalPipeline(OpPassManager &manager, const PipelineOptions &options);
 /// Launches on streams, buffers at fixed offsets; verified.
 void buildScheduledPipeline(OpPassManager &manager, const PipelineOptions &options);
-/// The same; fills `findings`.
+/// The same; `verified` becomes the translation of the module that was verified, without costs, if
+/// it has one role for each program. Sets `isLimited` if the schedule may be another one with a
+/// larger `prefetch`.
 void buildVerifiedPipeline(OpPassManager &manager, const PipelineOptions &options,
-                           ScheduleFindings &findings);
+                           std::optional<ScheduleProblem> &verified, bool &isLimited);
 
 } // namespace mlir::fsdp
 

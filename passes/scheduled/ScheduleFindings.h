@@ -5,8 +5,11 @@
 
 #include "passes/scheduled/ScheduleProblem.h"
 
+#include <optional>
+
 namespace mlir::fsdp {
 
+/// What `buildVerifiedPipeline` finds out.
 struct ScheduleFindings {
   /// The translation of the module that was verified, without costs, if it has one role for each
   /// program.

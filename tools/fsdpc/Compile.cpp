@@ -215,7 +215,7 @@ void lower(ModuleOp module, const Options &options, Emit done, Emit phase,
   run(Emit::Local, ir::buildLocalPipeline);
   run(Emit::Scheduled, [&](OpPassManager &manager, const ir::PipelineOptions &own) {
     if (findings)
-      ir::buildVerifiedPipeline(manager, own, *findings);
+      ir::buildVerifiedPipeline(manager, own, findings->verified, findings->isLimited);
     else
       ir::buildScheduledPipeline(manager, own);
   });
