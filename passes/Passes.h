@@ -22,6 +22,10 @@ struct ScheduleProblem;
 /// one role for each program.
 std::unique_ptr<Pass> createVerifySchedulePass(std::optional<ScheduleProblem> &verified);
 
+/// As `createSchedulePass(options)`; sets `isLimited` if the order may be another one with a larger
+/// `prefetch`.
+std::unique_ptr<Pass> createSchedulePass(SchedulePassOptions options, bool &isLimited);
+
 /// Registers every pass and the pipelines `fsdp-to-global`, `fsdp-to-local` and
 /// `fsdp-to-scheduled` (Pipelines.cpp).
 void registerPasses();

@@ -134,12 +134,16 @@ void mlir::fsdp::buildLocalPipeline(OpPassManager &manager, const PipelineOption
   manager.addPass(createVerifyPhasePass());
 }
 
-static void buildSchedule(OpPassManager &manager, const PipelineOptions &options,
-                          std::unique_ptr<Pass> verification) {
+static SchedulePassOptions getScheduleOptions(const PipelineOptions &options) {
   SchedulePassOptions schedule;
   schedule.prefetch = Count{options.prefetch};
   schedule.group = options.buckets != "parameter"; // else each parameter is gathered by itself
-  manager.addPass(createSchedulePass(schedule));
+  return schedule;
+}
+
+static void buildSchedule(OpPassManager &manager, std::unique_ptr<Pass> schedule,
+                          std::unique_ptr<Pass> verification) {
+  manager.addPass(std::move(schedule));
   // After the waits: buffers may share bytes only where streams and waits keep their lives apart.
   manager.addPass(createPlanMemoryPass());
   // After offsets are known: later launches wait for accesses to bytes, not for the end of a
@@ -151,12 +155,14 @@ static void buildSchedule(OpPassManager &manager, const PipelineOptions &options
 }
 
 void mlir::fsdp::buildScheduledPipeline(OpPassManager &manager, const PipelineOptions &options) {
-  buildSchedule(manager, options, createVerifySchedulePass());
+  buildSchedule(manager, createSchedulePass(getScheduleOptions(options)),
+                createVerifySchedulePass());
 }
 
 void mlir::fsdp::buildVerifiedPipeline(OpPassManager &manager, const PipelineOptions &options,
-                                       std::optional<ScheduleProblem> &verified) {
-  buildSchedule(manager, options, fsdp::createVerifySchedulePass(verified));
+                                       std::optional<ScheduleProblem> &verified, bool &isLimited) {
+  buildSchedule(manager, createSchedulePass(getScheduleOptions(options), isLimited),
+                fsdp::createVerifySchedulePass(verified));
 }
 
 namespace {

@@ -47,9 +47,10 @@ void buildLocalPipeline(OpPassManager &manager, const PipelineOptions &options);
 /// Launches on streams, buffers at fixed offsets; verified.
 void buildScheduledPipeline(OpPassManager &manager, const PipelineOptions &options);
 /// The same; `verified` becomes the translation of the module that was verified, without costs, if
-/// it has one role for each program.
+/// it has one role for each program. Sets `isLimited` if the schedule may be another one with a
+/// larger `prefetch`.
 void buildVerifiedPipeline(OpPassManager &manager, const PipelineOptions &options,
-                           std::optional<ScheduleProblem> &verified);
+                           std::optional<ScheduleProblem> &verified, bool &isLimited);
 
 } // namespace mlir::fsdp
 

@@ -62,11 +62,14 @@ Placement BlockPlacer::place(const std::vector<int> &order, Fit fit, int64_t lim
     return placeByTimes(order, fit, limit);
   Placement result{std::vector<int64_t>(rows.size(), -1), 0, {}};
   result.placed.reserve(order.size());
-  return placeByPairs(order, 0, std::move(result), fit, limit);
+  for (size_t i = 0; i < order.size() && result.height < limit; ++i)
+    enter(order[i], findOffset(order[i], result.placed, fit), result);
+  return result;
 }
 
 Placement BlockPlacer::replace(const std::vector<int> &order, size_t kept,
-                               const Placement &previous, Fit fit, int64_t limit) const {
+                               const std::vector<int> &moved, const Placement &previous, Fit fit,
+                               int64_t limit) const {
   if (rows.empty())
     return placeByTimes(order, fit, limit);
   Placement result{std::vector<int64_t>(rows.size(), -1), 0, {}};
@@ -80,40 +83,56 @@ Placement BlockPlacer::replace(const std::vector<int> &order, size_t kept,
   for (const PlacedBlock &block : previous.placed)
     if (result.offsets[block.block] >= 0)
       result.placed.push_back(block);
-  return placeByPairs(order, kept, std::move(result), fit, limit);
-}
-
-Placement BlockPlacer::placeByPairs(const std::vector<int> &order, size_t kept, Placement result,
-                                    Fit fit, int64_t limit) const {
-  const std::vector<Block> &blocks = interference.getBlocks();
-  std::vector<PlacedBlock> &placed = result.placed;
-  auto byBegin = [](const PlacedBlock &a, const PlacedBlock &b) { return a.begin < b.begin; };
-  std::vector<ByteRange> beside(order.size());
+  // The blocks that moved in the order or to another offset: one that interferes with none of them
+  // has the same blocks beside it as before.
+  std::vector<uint64_t> changed(rows.front().size());
+  auto change = [&](int block) { changed[block / 64] |= uint64_t(1) << block % 64; };
+  for (int block : moved)
+    change(block);
   for (size_t i = kept; i < order.size() && result.height < limit; ++i) {
-    int block = order[i];
-    int64_t &offset = result.offsets[block], size = blocks[block].size;
-    if (size == 0) { // has no bytes to share
-      offset = 0;
-      continue;
-    }
-    const uint64_t *row = rows[block].data();
-    // Without a branch on the bit, which processors could not predict.
-    size_t count = 0;
-    for (const PlacedBlock &other : placed) {
-      beside[count] = {other.begin, other.end};
-      const auto bit = static_cast<unsigned>(other.block);
-      count += row[bit / 64] >> bit % 64 & 1;
-    }
-    GapSearch gaps(size, fit);
-    for (size_t j = 0; j < count; ++j)
-      if (gaps.pass(beside[j].begin, beside[j].end))
-        break;
-    offset = gaps.offset();
-    PlacedBlock entry{offset, offset + size, block};
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), entry, byBegin), entry);
-    result.height = std::max(result.height, offset + blocks[block].bytes);
+    const int block = order[i];
+    const std::vector<uint64_t> &row = rows[block];
+    uint64_t beside = changed[block / 64] >> block % 64 & 1;
+    for (size_t word = 0; word < row.size(); ++word)
+      beside |= row[word] & changed[word];
+    const int64_t before = previous.offsets[block],
+                  offset = beside ? findOffset(block, result.placed, fit) : before;
+    if (offset != before)
+      change(block);
+    enter(block, offset, result);
   }
   return result;
+}
+
+/// The place of `block` between those of `placed`, which are sorted by beginning.
+int64_t BlockPlacer::findOffset(int block, const std::vector<PlacedBlock> &placed, Fit fit) const {
+  const int64_t size = interference.getBlocks()[block].size;
+  if (size == 0) // has no bytes to share
+    return 0;
+  const uint64_t *row = rows[block].data();
+  GapSearch gaps(size, fit);
+  for (const PlacedBlock &other : placed) {
+    const auto bit = static_cast<unsigned>(other.block);
+    // Without a branch on the bit, which processors could not predict: a block that may share the
+    // bytes passes as an empty range.
+    const auto interferes = static_cast<int64_t>(row[bit / 64] >> bit % 64 & 1);
+    if (gaps.pass(other.begin * interferes, other.end * interferes))
+      break;
+  }
+  return gaps.offset();
+}
+
+/// Places `block` at `offset`.
+void BlockPlacer::enter(int block, int64_t offset, Placement &placement) const {
+  placement.offsets[block] = offset;
+  const Block &entered = interference.getBlocks()[block];
+  if (entered.size == 0)
+    return;
+  PlacedBlock entry{offset, offset + entered.size, block};
+  auto byBegin = [](const PlacedBlock &a, const PlacedBlock &b) { return a.begin < b.begin; };
+  std::vector<PlacedBlock> &placed = placement.placed;
+  placed.insert(std::upper_bound(placed.begin(), placed.end(), entry, byBegin), entry);
+  placement.height = std::max(placement.height, offset + entered.bytes);
 }
 
 Placement BlockPlacer::placeByTimes(const std::vector<int> &order, Fit fit, int64_t limit) const {

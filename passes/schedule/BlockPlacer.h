@@ -39,14 +39,15 @@ public:
 
   /// Stops early once the height is at least `limit` bytes.
   Placement place(const std::vector<int> &order, Fit fit, int64_t limit = kNoLimit) const;
-  /// As above, of an order whose first `kept` blocks are those of an order with the placement
-  /// `previous`, and therefore keep their positions.
-  Placement replace(const std::vector<int> &order, size_t kept, const Placement &previous, Fit fit,
-                    int64_t limit) const;
+  /// As above, of an order that is one with the complete placement `previous`, in which the blocks
+  /// `moved` have other places; the first `kept` blocks are the same, and therefore keep their
+  /// positions.
+  Placement replace(const std::vector<int> &order, size_t kept, const std::vector<int> &moved,
+                    const Placement &previous, Fit fit, int64_t limit) const;
 
 private:
-  Placement placeByPairs(const std::vector<int> &order, size_t kept, Placement result, Fit fit,
-                         int64_t limit) const;
+  int64_t findOffset(int block, const std::vector<PlacedBlock> &placed, Fit fit) const;
+  void enter(int block, int64_t offset, Placement &placement) const;
   Placement placeByTimes(const std::vector<int> &order, Fit fit, int64_t limit) const;
 
   const Interference &interference;

@@ -73,15 +73,19 @@ public:
     std::pair<int, size_t> end{unshardedUnits[index].needed, 0};
     for (int64_t i = 0; i < prefetch && kept != known.begin(); ++i)
       end = *--kept;
+    limited |= kept != known.begin();
     for (auto at = open.begin(); at != open.end() && *at < end; at = open.erase(at))
       launches.insert(launches.end(), unshardedUnits[at->second].users.begin(),
                       unshardedUnits[at->second].users.end());
     return launches;
   }
+  /// Whether a request with a larger `prefetch` would have let more units stay.
+  bool isLimited() const { return limited; }
 
 private:
   const std::vector<UnshardedUnit> &unshardedUnits;
   int64_t prefetch;
+  bool limited = false;
   /// Requested units, by their last use: all, and those for which no request has waited.
   std::set<std::pair<int, size_t>> known, open;
 };
@@ -175,7 +179,7 @@ static void issue(std::vector<Launch> &launches, const std::vector<int> &order) 
 }
 
 std::vector<int> mlir::fsdp::schedule::orderIssue(Segment &segment, const IssueGroups &groups,
-                                                  int64_t prefetch) {
+                                                  int64_t prefetch, bool *isLimited) {
   std::vector<Launch> &launches = segment.launches;
   int count = static_cast<int>(launches.size());
   // Sort key: after which launch of the computation, then whether it is that launch itself (0) or
@@ -328,6 +332,8 @@ std::vector<int> mlir::fsdp::schedule::orderIssue(Segment &segment, const IssueG
       for (int maker : gradients[i].makers)
         if (isIssuedBefore(l, maker)) // a message may arrive earlier, in a place of its own
           launches[maker].waits.push_back(l);
+  if (isLimited)
+    *isLimited |= gatherBudget.isLimited() || gradientBudget.isLimited();
 
   std::vector<int> order(count), position(count);
   std::iota(order.begin(), order.end(), 0);

@@ -49,8 +49,10 @@ struct IssueGroups {
 ///   direction are sent, except those of the part before. So a direction has messages of two parts
 ///   at once.
 /// Adds the waits that keep the budgets. Requires launches without waits. Returns the old index of
-/// each launch of the result.
-std::vector<int> orderIssue(Segment &segment, const IssueGroups &groups, int64_t prefetch);
+/// each launch of the result. Sets `isLimited` if the budgets count units off: then a larger
+/// `prefetch` may give another result, else each gives this one.
+std::vector<int> orderIssue(Segment &segment, const IssueGroups &groups, int64_t prefetch,
+                            bool *isLimited = nullptr);
 
 } // namespace mlir::fsdp::schedule
 

@@ -48,18 +48,21 @@ public:
         if (current.offsets[order[i]] + blocks[order[i]].bytes == current.height)
           top = i;
       int first;                        // of the places in the order that change
+      std::vector<int> moved;           // other blocks keep their order
       if (round % 4 == 3 || top == 0) { // now and then a change without a reason
         int one = draw(count), other = draw(count);
         std::swap(candidate[one], candidate[other]);
+        moved = {candidate[one], candidate[other]};
         first = std::min(one, other);
       } else {
         first = draw(top);
+        moved = {candidate[top]};
         std::rotate(candidate.begin() + first, candidate.begin() + top,
                     candidate.begin() + top + 1);
       }
       // A placement that is higher than the current one is rejected.
       Placement placement =
-          placer.replace(candidate, first, current, start.fit, current.height + 1);
+          placer.replace(candidate, first, moved, current, start.fit, current.height + 1);
       if (placement.height > current.height)
         continue;
       order = std::move(candidate);

@@ -284,6 +284,9 @@ private:
 struct Schedule : fsdp::impl::SchedulePassBase<Schedule> {
   using SchedulePassBase::SchedulePassBase;
 
+  /// Set if another order is possible with a larger `prefetch`, if anyone asks.
+  bool *isLimited = nullptr;
+
   LogicalResult runOnProgram(ProgramOp program, const StagedInputs &staged,
                              const std::vector<PlannedBuffer> &planned, const SymbolTable &symbols,
                              bool &joinsCasts) {
@@ -300,7 +303,8 @@ struct Schedule : fsdp::impl::SchedulePassBase<Schedule> {
         groupCollectives(*plan);
       groupUpdates(*plan);
       schedule::Segment problem = getProblem(*plan);
-      std::vector<int> order = schedule::orderIssue(problem, getIssueGroups(*plan), prefetch.value);
+      std::vector<int> order =
+          schedule::orderIssue(problem, getIssueGroups(*plan), prefetch.value, isLimited);
       if (std::optional<schedule::ReorderedAccess> reordered =
               schedule::findReordered(problem.launches, order))
         return segment.emitError()
@@ -375,3 +379,9 @@ struct Schedule : fsdp::impl::SchedulePassBase<Schedule> {
 };
 
 } // namespace
+
+std::unique_ptr<Pass> mlir::fsdp::createSchedulePass(SchedulePassOptions options, bool &isLimited) {
+  auto pass = std::make_unique<Schedule>(std::move(options));
+  pass->isLimited = &isLimited;
+  return pass;
+}

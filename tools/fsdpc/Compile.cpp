@@ -16,7 +16,7 @@
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/global/ModelDigest.h"
-#include "passes/scheduled/ScheduleProblem.h"
+#include "passes/scheduled/ScheduleFindings.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
 
@@ -182,8 +182,13 @@ void configure(ModuleOp module, const std::string &name, const MeshAxes &mesh,
     throw Failure("the options do not fit the model");
 }
 
+void verifyOperations(ModuleOp module) {
+  if (failed(verify(module)))
+    throw Failure("the model was not compiled");
+}
+
 void lower(ModuleOp module, const Options &options, Emit done, Emit phase,
-           std::optional<ir::ScheduleProblem> *verified) {
+           ir::ScheduleFindings *findings) {
   auto needs = [&](Emit next) { return done < next && next <= phase; };
   if (needs(Emit::Global) && !ir::getMeshOp(module))
     setMesh(module, {{ir::getStorageAxis().str(), 1}});
@@ -192,8 +197,8 @@ void lower(ModuleOp module, const Options &options, Emit done, Emit phase,
     if (std::string digest = ir::computeModelDigest(module); !digest.empty())
       module->setAttr(ir::modelDigestAttrName, mlir::StringAttr::get(module.getContext(), digest));
   // A verification after every pass, as fsdp-opt does, took nearly half of the compile time of a
-  // large model. The model as it will be cut is verified, and the result: the ops of one rank are
-  // verified where they end, in the launches that are made of them.
+  // large model. The model as it will be cut is verified, and what is written: the ops of one rank
+  // are verified where they end, in the launches that are made of them.
   auto run = [&](Emit stage,
                  llvm::function_ref<void(OpPassManager &, const ir::PipelineOptions &)> build) {
     if (!needs(stage))
@@ -201,15 +206,16 @@ void lower(ModuleOp module, const Options &options, Emit done, Emit phase,
     PassManager manager(module.getContext());
     manager.enableVerifier(false);
     build(manager, options.pipeline);
-    const bool isVerified = stage == Emit::Global || stage == phase;
-    if (failed(manager.run(module)) || (isVerified && failed(verify(module))))
+    if (failed(manager.run(module)))
       throw Failure("the model was not compiled");
+    if (stage == Emit::Global)
+      verifyOperations(module);
   };
   run(Emit::Global, ir::buildGlobalPipeline);
   run(Emit::Local, ir::buildLocalPipeline);
   run(Emit::Scheduled, [&](OpPassManager &manager, const ir::PipelineOptions &own) {
-    if (verified)
-      ir::buildVerifiedPipeline(manager, own, *verified);
+    if (findings)
+      ir::buildVerifiedPipeline(manager, own, findings->verified, findings->isLimited);
     else
       ir::buildScheduledPipeline(manager, own);
   });

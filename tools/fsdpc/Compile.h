@@ -14,6 +14,7 @@
 #include <vector>
 
 namespace mlir::fsdp {
+struct ScheduleFindings;
 struct ScheduleProblem;
 } // namespace mlir::fsdp
 
@@ -61,7 +62,10 @@ void configure(mlir::ModuleOp module, const std::string &name, const MeshAxes &m
 /// Brings `module` from the end of the phase `done` (Model: before any pass) to the end of `phase`;
 /// Source and Binary need only Scheduled. Throws Failure after printing the reason.
 void lower(mlir::ModuleOp module, const Options &options, Emit done, Emit phase,
-           std::optional<mlir::fsdp::ScheduleProblem> *verified = nullptr);
+           mlir::fsdp::ScheduleFindings *findings = nullptr);
+/// Throws Failure after printing the reason where an op of `module` is invalid: for modules that
+/// are written, as `lower` verifies only the ops of the global phase, and the schedule.
+void verifyOperations(mlir::ModuleOp module);
 /// The translation of the scheduled `module` with costs: `verified`, which is without, if it is
 /// there.
 mlir::fsdp::ScheduleProblem translate(mlir::ModuleOp module,

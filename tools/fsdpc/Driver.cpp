@@ -25,6 +25,7 @@
 #include "passes/explain/PlanPage.h"
 #include "passes/printing/MemoryReportText.h"
 #include "passes/printing/PredictionText.h"
+#include "passes/scheduled/ScheduleFindings.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -57,7 +58,7 @@ struct Driver::State {
   CompiledPlan scheduled;                          ///< the plan of `choice`, if it was kept
   std::optional<MemoryVerdict> verdict;            ///< on --memory-limit
   std::optional<PlanFacts> known;                  ///< of the first plan
-  std::optional<ir::ScheduleProblem> verified;     ///< likewise, until it is written
+  ir::ScheduleFindings findings;                   ///< likewise, until it is written
   std::vector<ir::ShardingPicture> shardings;      ///< for the page
   std::optional<PlanRequest> request;              ///< for `plan`, which compiles no program
   base::OutputPath table, curves;                  ///< of its JSON, of its SVG
@@ -388,7 +389,7 @@ std::vector<OwningOpRef<ModuleOp>> Driver::State::plan(Context &context, const O
           throw Failure("the shardings were not drawn");
         shardings = std::move(*drawn);
       }
-      lower(module, own, done, own.getEmit(), plans.size() == 1 ? &verified : nullptr);
+      lower(module, own, done, own.getEmit(), plans.size() == 1 ? &findings : nullptr);
     });
   }
   if (!options.memoryLimit.empty())
@@ -400,9 +401,12 @@ void Driver::State::write(llvm::ArrayRef<OwningOpRef<ModuleOp>> plans) {
   const Emit emit = options.getEmit();
   if (emit <= Emit::Scheduled) {
     std::string text;
-    for (const OwningOpRef<ModuleOp> &module : plans)
+    for (const OwningOpRef<ModuleOp> &module : plans) {
+      if (emit > Emit::Global)
+        verifyOperations(*module);
       text += (text.empty() ? "" : "// -----\n\n") +
               print(*module, emit == Emit::Model || options.emitLocations);
+    }
     writeOutput(result, text);
   }
   if (emit < Emit::Source && !options.predicts())
@@ -414,8 +418,8 @@ void Driver::State::write(llvm::ArrayRef<OwningOpRef<ModuleOp>> plans) {
     if (emit < Emit::Scheduled)
       lower(*module, options, emit, Emit::Scheduled);
     std::optional<ir::ScheduleProblem> schedule;
-    if (verified || options.predicts() || !known)
-      schedule = translate(*module, std::exchange(verified, std::nullopt));
+    if (findings.verified || options.predicts() || !known)
+      schedule = translate(*module, std::exchange(findings.verified, std::nullopt));
     const PlanFacts facts =
         known ? *std::exchange(known, std::nullopt) : PlanFacts::of(*module, *schedule);
     std::optional<ir::StepSimulation> simulation;

@@ -86,7 +86,9 @@ ModuleOp PlanCompiler::lowerTo(ir::Phase phase, const ir::PipelineOptions &pipel
     } else if (phase == ir::Phase::local) {
       lower(*next, own, Emit::Global, Emit::Local);
     } else {
-      lower(*next, own, Emit::Local, Emit::Scheduled);
+      findings = {};
+      costs.reset();
+      lower(*next, own, Emit::Local, Emit::Scheduled, &findings);
     }
   } catch (...) {
     entry.emit();
@@ -114,13 +116,33 @@ CompiledPlan PlanCompiler::takeScheduled(const ir::PipelineOptions &pipeline) {
   return {std::move(last.module), std::move(facts)};
 }
 
+/// Whether the scheduled module in `lowered` is that of `pipeline`: it has the same options, or no
+/// unit of it waits for the budget that a larger --prefetch extends.
+bool PlanCompiler::hasSchedule(const ir::PipelineOptions &pipeline) const {
+  auto last = lowered.find(ir::Phase::scheduled);
+  if (last == lowered.end() || !last->second.module ||
+      !agreeUntil(ir::Phase::local, last->second.pipeline, pipeline))
+    return false;
+  const int64_t depth = last->second.pipeline.prefetch;
+  return pipeline.prefetch == depth || (pipeline.prefetch > depth && !findings.isLimited);
+}
+
 PlanCosts PlanCompiler::compile(const ir::PipelineOptions &pipeline) {
+  if (costs && hasSchedule(pipeline)) {
+    lowered[ir::Phase::scheduled].pipeline = pipeline;
+    return *costs;
+  }
   ModuleOp scheduled = lowerTo(ir::Phase::scheduled, pipeline);
   if (!machine)
     machine = options.findMachine(ir::getMeshOp(scheduled).getMesh().getNumRanks());
-  const ir::StepSimulation simulation(scheduled, *machine);
-  const ir::Prediction prediction = simulation.predict();
+  const ir::StepSimulation simulation(
+      scheduled, *machine, translate(scheduled, std::exchange(findings.verified, std::nullopt)));
   facts = PlanFacts::of(scheduled, simulation.getSchedule());
+  costs = costsOf(facts, simulation.predict());
+  return *costs;
+}
+
+PlanCosts costsOf(const PlanFacts &facts, const ir::Prediction &prediction) {
   PlanCosts costs;
   costs.arena = facts.memory.arena;
   auto ofKind = [&](ir::BufferKind kind) {
@@ -146,6 +168,11 @@ PlanCosts PlanCompiler::compile(const ir::PipelineOptions &pipeline) {
       costs.gathers += call.count;
     }
   return costs;
+}
+
+PlanCosts costsOf(ModuleOp scheduled, const ir::cost::Machine &machine) {
+  const ir::StepSimulation simulation(scheduled, machine);
+  return costsOf(PlanFacts::of(scheduled, simulation.getSchedule()), simulation.predict());
 }
 
 //===----------------------------------------------------------------------===//

@@ -12,6 +12,7 @@
 #include "mlir/IR/OwningOpRef.h"
 #include "passes/prediction/Prediction.h"
 #include "passes/scheduled/MemoryReport.h"
+#include "passes/scheduled/ScheduleFindings.h"
 #include "tools/fsdpc/Options.h"
 #include "tools/fsdpc/PlanCosts.h"
 
@@ -66,6 +67,10 @@ struct PlanFacts {
   static PlanFacts of(mlir::ModuleOp scheduled, const mlir::fsdp::ScheduleProblem &schedule);
 };
 
+/// The costs of the plan `scheduled` with these facts.
+PlanCosts costsOf(const PlanFacts &facts, const mlir::fsdp::Prediction &prediction);
+PlanCosts costsOf(mlir::ModuleOp scheduled, const mlir::fsdp::cost::Machine &machine);
+
 /// A scheduled module, null if the plan must be compiled again, and its properties.
 struct CompiledPlan {
   mlir::OwningOpRef<mlir::ModuleOp> module;
@@ -92,6 +97,7 @@ private:
     void emit(); ///< the diagnostics
   };
   mlir::ModuleOp lowerTo(mlir::fsdp::Phase phase, const mlir::fsdp::PipelineOptions &pipeline);
+  bool hasSchedule(const mlir::fsdp::PipelineOptions &pipeline) const;
 
   mlir::ModuleOp module;
   std::string name;
@@ -99,7 +105,10 @@ private:
   Options options;
   std::optional<mlir::fsdp::cost::Machine> machine;
   std::map<mlir::fsdp::Phase, Lowered> lowered;
-  PlanFacts facts; ///< of the scheduled module in `lowered`
+  // Of the scheduled module in `lowered`.
+  mlir::fsdp::ScheduleFindings findings;
+  PlanFacts facts;
+  std::optional<PlanCosts> costs;
 };
 
 /// The plans of a model on one mesh, compiled or, on request, estimated. Refused plans have no

@@ -143,19 +143,26 @@ int64_t PlanSearch::countPlans(bool staged) const {
 /// that are not known are cut by the times of the units.
 std::vector<RankedPlan> PlanSearch::compileAll(PlanModel &model, PlanSpec spec,
                                                llvm::ArrayRef<int64_t> depths) const {
+  std::vector<RankedPlan> plans;
   if (spec.hasStages() && spec.stages.empty()) {
     ScopedDiagnosticHandler silence(model.module.getContext(),
                                     [](Diagnostic &) { return success(); });
     try {
       spec.prefetch = depths.front();
       if (std::optional<TimedStages> timed =
-              timeStages(model.module, model.name, spec.mesh, spec.apply(options)))
+              timeStages(model.module, model.name, spec.mesh, spec.apply(options))) {
         spec.stages = timed->sizes;
+        if (timed->sizes == timed->equal) { // the plan was compiled for that
+          plans.push_back({costsOf(*timed->plan, machine), spec});
+          depths = depths.drop_front();
+        }
+      }
     } catch (const std::runtime_error &) {
       return {};
     }
   }
-  return evaluate(model, spec, depths, /*estimates=*/false);
+  llvm::append_range(plans, evaluate(model, spec, depths, /*estimates=*/false));
+  return plans;
 }
 
 /// The costs of `spec` with each of `depths`, except those that the compiler refuses.

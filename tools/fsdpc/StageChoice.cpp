@@ -8,6 +8,7 @@
 #include "passes/prediction/StageCosts.h"
 #include "passes/schedule/BalancedCut.h"
 #include "passes/schedule/PipelineOrder.h"
+#include "passes/scheduled/ScheduleFindings.h"
 #include "passes/sharding/MeshAxes.h"
 #include "tools/fsdpc/Compile.h"
 #include "tools/fsdpc/Decisions.h"
@@ -127,6 +128,7 @@ std::optional<TimedStages> timeStages(ModuleOp model, const std::string &name, c
   OwningOpRef<ModuleOp> &plan = timed.plan;
   std::vector<Diagnostic> &diagnostics = timed.diagnostics;
   SmallVector<ir::UnitRun> runs;
+  ir::ScheduleFindings findings;
   try {
     ScopedDiagnosticHandler keep(model.getContext(), [&](Diagnostic &diagnostic) {
       diagnostics.push_back(std::move(diagnostic));
@@ -135,7 +137,7 @@ std::optional<TimedStages> timeStages(ModuleOp model, const std::string &name, c
     configure(*plan, name, mesh, options);
     runs = findRuns(*plan, options);
     diagnostics.clear(); // they come again
-    lower(*plan, options, Emit::Model, Emit::Scheduled);
+    lower(*plan, options, Emit::Model, Emit::Scheduled, &findings);
   } catch (...) {
     emitAll(diagnostics);
     throw;
@@ -157,7 +159,7 @@ std::optional<TimedStages> timeStages(ModuleOp model, const std::string &name, c
     stages.append(size, static_cast<int64_t>(stage));
   const ir::cost::Machine machine = options.findMachine(axes.getNumRanks());
   const std::vector<std::vector<double>> costs =
-      ir::timeRuns(ir::StepSimulation(*plan, machine), runs, stages);
+      ir::timeRuns({*plan, machine, translate(*plan, std::move(findings.verified))}, runs, stages);
   timed.sizes = ir::schedule::cutBalanced(costs, count);
   const std::vector<int64_t> &sizes = timed.sizes;
   auto dearest = [&](const std::vector<int64_t> &cut) {

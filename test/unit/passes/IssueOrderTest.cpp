@@ -186,6 +186,36 @@ TEST(IssueOrderTest, KeepsConflictingAccessesInOrder) {
   EXPECT_GT(moved, 750);
 }
 
+TEST(IssueOrderTest, IsThatOfEachLargerPrefetchUnlessItIsLimited) {
+  std::mt19937 random(12);
+  auto issue = [](RandomSegment drawn, int prefetch, bool *isLimited = nullptr) {
+    const std::vector<int> order = orderIssue(drawn.segment, drawn.groups, prefetch, isLimited);
+    std::vector<std::vector<int>> waits;
+    for (const Launch &launch : drawn.segment.launches)
+      waits.push_back(launch.waits);
+    return std::make_pair(order, waits);
+  };
+  int unlimited = 0, changing = 0;
+  for (int i = 0; i < 1000; ++i) {
+    RandomSegment drawn = makeSegment(random);
+    for (const Launch &launch : drawn.segment.launches)
+      if (launch.name.find(".use") != std::string::npos && random() % 2)
+        drawn.groups.gradients.push_back({launch.writes.front().buffer});
+    for (int prefetch = 0; prefetch < 5; ++prefetch) {
+      bool isLimited = false;
+      const auto result = issue(drawn, prefetch, &isLimited);
+      for (int larger : {prefetch + 1, prefetch + 2, 100}) {
+        const bool isSame = issue(drawn, larger) == result;
+        ASSERT_TRUE(isSame || isLimited) << "case " << i << ", prefetch " << prefetch;
+        changing += !isSame;
+      }
+      unlimited += !isLimited;
+    }
+  }
+  EXPECT_GT(unlimited, 1000);
+  EXPECT_GT(changing, 1000);
+}
+
 /// Messages between the streams of a computation (0), of sends (1), receives (2) and reductions
 /// (3).
 class MessagesTest : public testing::Test {

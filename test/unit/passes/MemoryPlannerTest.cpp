@@ -129,10 +129,16 @@ TEST(BlockPlacerTest, PairsAndTimesGiveTheSamePlaces) {
       ASSERT_EQ(one.offsets, byTimes.place(order, fit).offsets) << "case " << i;
       // The same order again, of which some blocks keep their places.
       size_t kept = order.empty() ? 0 : random() % order.size();
-      std::vector<int> other = order;
-      std::shuffle(other.begin() + kept, other.end(), random);
+      std::vector<int> other = order, moved;
+      if (random() % 2) {
+        std::shuffle(other.begin() + kept, other.end(), random);
+        moved.assign(other.begin() + kept, other.end());
+      } else if (kept + 2 < order.size()) { // one of these
+        moved.push_back(other.back());
+        std::rotate(other.begin() + kept, other.end() - 1, other.end());
+      }
       const int64_t limit = random() % 2 ? BlockPlacer::kNoLimit : one.height + 1;
-      Placement again = byPairs.replace(other, kept, one, fit, limit);
+      Placement again = byPairs.replace(other, kept, moved, one, fit, limit);
       Placement anew = byTimes.place(other, fit, limit);
       ASSERT_EQ(again.height, anew.height) << "case " << i;
       ASSERT_EQ(again.offsets, anew.offsets) << "case " << i;
