@@ -1,6 +1,6 @@
 //===- LocalOps.cpp - verify storage access, views and shard updates ------===//
 
-#include "dialect/fsdp/FSDPDialect.h"
+#include "dialect/fsdp/Carried.h"
 #include "dialect/fsdp/Fill.h"
 #include "dialect/fsdp/StepStateAccess.h"
 #include "runtime/program/Limits.h"
@@ -87,6 +87,12 @@ LogicalResult CarryLoadOp::verifySymbolUses(SymbolTableCollection &symbols) {
 
 LogicalResult CarryStoreOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return verifyCarried(symbols, *this, getCarriedAttr(), getValue().getType());
+}
+
+bool mlir::fsdp::isCarried(Value value) {
+  while (auto view = value.getDefiningOp<ViewOp>())
+    value = view.getFlat();
+  return value.getDefiningOp<CarryLoadOp>() != nullptr;
 }
 
 LogicalResult ViewOp::verify() {

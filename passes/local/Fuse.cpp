@@ -16,17 +16,17 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/fsdp/Carried.h"
 #include "dialect/fsdp/Prints.h"
-#include "dialect/fsdp/Structure.h"
 #include "dialect/nn/ConcatInputs.h"
 #include "dialect/nn/RowProduct.h"
+#include "passes/KernelBuilder.h"
 #include "passes/Passes.h"
 #include "passes/local/JoinOperandSums.h"
 #include "passes/local/JoinReaders.h"
 #include "passes/scheduled/SegmentPlan.h"
 #include "runtime/program/Limits.h"
 
-#include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SetVector.h"
 
 namespace mlir::fsdp {
@@ -339,35 +339,22 @@ void Group::rewrite(llvm::DenseSet<Operation *> &erased) {
   SmallVector<Operation *> ops = inOrder(), stored = results(ops);
   llvm::SetVector<Value> operands = inputs(ops);
   Operation *user = firstUserOutside(stored);
-  OpBuilder builder(user && user->isBeforeInBlock(root) ? user : root);
   SmallVector<Type> types;
   for (Operation *op : stored)
     types.push_back(op->getResult(0).getType());
-  auto fused = nn::FusedOp::create(builder, root->getLoc(), types, operands.getArrayRef());
-  setStructure(fused, getStructure(root));
-  // Numbers the kernel while its neighbours have numbers: of two neighbours without, the first
-  // question about their order would number the whole block again.
-  (void)fused->isBeforeInBlock(root);
-  Block *body = builder.createBlock(&fused.getBody());
-  IRMapping mapping;
-  for (Value operand : operands)
-    mapping.map(operand, body->addArgument(operand.getType(), operand.getLoc()));
+  KernelBuilder builder(user && user->isBeforeInBlock(root) ? user : root, root, types,
+                        operands.getArrayRef());
   for (Operation *op : ops) {
     for (Value operand : op->getOperands())
       if (auto constant = operand.getDefiningOp<arith::ConstantOp>())
-        if (!mapping.contains(operand))
-          builder.clone(*constant, mapping);
-    builder.clone(*op, mapping);
+        if (!builder.contains(operand))
+          builder.copy(constant);
+    builder.copy(op);
   }
   SmallVector<Value> yielded;
   for (Operation *op : stored)
-    yielded.push_back(mapping.lookup(op->getResult(0)));
-  nn::YieldOp::create(builder, root->getLoc(), yielded);
-  // Sharding annotations belong to the original ops; inside a kernel they have no meaning.
-  for (Operation &op : *body) {
-    op.removeDiscardableAttr(FSDPDialect::shardingsAttrName);
-    removeStructure(&op);
-  }
+    yielded.push_back(builder.lookup(op->getResult(0)));
+  nn::FusedOp fused = builder.finish(yielded);
   // Members that reports need before the kernel stay, for them alone.
   for (auto [index, result] : llvm::enumerate(fused.getResults())) {
     Operation *op = stored[index];

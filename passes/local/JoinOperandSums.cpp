@@ -2,12 +2,10 @@
 
 #include "passes/local/JoinOperandSums.h"
 
-#include "dialect/fsdp/Prints.h"
-#include "dialect/fsdp/Structure.h"
 #include "dialect/nn/OperandSum.h"
+#include "passes/KernelBuilder.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -35,12 +33,9 @@ static RowSum rowSumOf(Operation *op) {
 }
 
 /// The sum over the rows of an operand of `product` that may be computed where the product is.
-static RowSum findRowSum(nn::EinsumOp product, bool ofRight,
-                         const DenseMap<Operation *, int> &collectives) {
+static RowSum findRowSum(nn::EinsumOp product, bool ofRight, const JoinableOps &ops) {
   for (Operation *user : product->getOperand(ofRight).getUsers()) {
-    if (user->getBlock() != product->getBlock() || user->hasAttr(kReportAttrName) ||
-        !(getStructure(user) == getStructure(product)) ||
-        collectives.lookup(user) != collectives.lookup(product))
+    if (!ops.mayJoin(product, user))
       continue;
     RowSum sum = rowSumOf(user);
     if (sum.reduce && nn::addsUpRows(sum.reduce, sum.operand, product, ofRight) &&
@@ -51,31 +46,15 @@ static RowSum findRowSum(nn::EinsumOp product, bool ofRight,
   return {};
 }
 
-static void join(nn::EinsumOp product, RowSum sum, bool ofRight) {
-  OpBuilder builder(product);
-  auto fused = nn::FusedOp::create(builder, product.getLoc(),
-                                   TypeRange{product.getType(), sum.reduce.getType()},
-                                   ValueRange(product->getOperands()));
-  setStructure(fused, getStructure(product));
-  Block *body = builder.createBlock(&fused.getBody());
-  IRMapping mapping;
-  for (Value operand : product->getOperands())
-    mapping.map(operand, body->addArgument(operand.getType(), operand.getLoc()));
-  Value of = mapping.lookup(product->getOperand(ofRight));
-  SmallVector<Value> yielded{builder.clone(*product, mapping)->getResult(0)};
-  mapping.map(sum.operand, of);
-  if (auto kernel = dyn_cast<nn::FusedOp>(sum.kernel)) {
-    for (Operation &op : kernel.getBody().front().without_terminator())
-      builder.clone(op, mapping);
-    yielded.push_back(mapping.lookup(sum.reduce.getResult()));
-  } else {
-    yielded.push_back(builder.clone(*sum.kernel, mapping)->getResult(0));
-  }
-  nn::YieldOp::create(builder, product.getLoc(), yielded);
-  for (Operation &op : *body) {
-    op.removeDiscardableAttr(FSDPDialect::shardingsAttrName);
-    removeStructure(&op);
-  }
+static void join(nn::EinsumOp product, RowSum sum) {
+  KernelBuilder builder(product, product, TypeRange{product.getType(), sum.reduce.getType()},
+                        ValueRange(product->getOperands()));
+  SmallVector<Value> yielded(builder.copy(product)->getResults());
+  if (auto kernel = dyn_cast<nn::FusedOp>(sum.kernel))
+    yielded.append(builder.copyBody(kernel));
+  else
+    yielded.push_back(builder.copy(sum.kernel)->getResult(0));
+  nn::FusedOp fused = builder.finish(yielded);
   sum.kernel->getResult(0).replaceAllUsesWith(fused.getResult(1));
   sum.kernel->erase();
   product.getResult().replaceAllUsesWith(fused.getResult(0));
@@ -83,25 +62,17 @@ static void join(nn::EinsumOp product, RowSum sum, bool ofRight) {
 }
 
 void mlir::fsdp::joinOperandSums(Block &block) {
-  DenseMap<Operation *, int> collectives; // before each op
-  SmallVector<nn::EinsumOp> products;
-  int count = 0;
-  for (Operation &op : block) {
-    count += isa<CollectiveOpInterface>(op) && !op.hasAttr(kReportAttrName);
-    collectives[&op] = count;
-    if (auto product = dyn_cast<nn::EinsumOp>(op))
-      products.push_back(product);
-  }
-  for (nn::EinsumOp product : products) {
+  const JoinableOps ops(block);
+  for (nn::EinsumOp product : llvm::to_vector(block.getOps<nn::EinsumOp>())) {
     // A constant would be inside the kernel, not in memory.
-    if (product.getLhs() == product.getRhs() || product->hasAttr(kReportAttrName) ||
+    if (product.getLhs() == product.getRhs() ||
         llvm::any_of(product->getOperands(), [](Value operand) {
           return operand.getDefiningOp<arith::ConstantOp>() != nullptr;
         }))
       continue;
     for (bool ofRight : {true, false})
-      if (RowSum sum = findRowSum(product, ofRight, collectives); sum.kernel) {
-        join(product, sum, ofRight);
+      if (RowSum sum = findRowSum(product, ofRight, ops); sum.kernel) {
+        join(product, sum);
         break;
       }
   }

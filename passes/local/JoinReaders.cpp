@@ -2,23 +2,16 @@
 
 #include "passes/local/JoinReaders.h"
 
-#include "dialect/fsdp/Prints.h"
-#include "dialect/fsdp/Structure.h"
+#include "dialect/fsdp/Carried.h"
 #include "dialect/nn/LibraryEpilogue.h"
+#include "passes/KernelBuilder.h"
 #include "runtime/program/Limits.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
-
-bool mlir::fsdp::isCarried(Value operand) {
-  while (auto view = operand.getDefiningOp<ViewOp>())
-    operand = view.getFlat();
-  return operand.getDefiningOp<CarryLoadOp>() != nullptr;
-}
 
 static Block &bodyOf(nn::FusedOp kernel) { return kernel.getBody().front(); }
 
@@ -36,8 +29,8 @@ static bool isElementwise(nn::FusedOp kernel, unsigned skipped, ArrayRef<int64_t
 /// other uses than the loops of the kernel; none for other kernels.
 static std::optional<unsigned> productOf(nn::FusedOp kernel) {
   auto product = dyn_cast<nn::EinsumOp>(bodyOf(kernel).front());
-  if (!product || kernel->hasAttr(kReportAttrName) ||
-      !isElementwise(kernel, 1, product.getType().getShape()) || nn::getLibraryEpilogue(kernel))
+  if (!product || !isElementwise(kernel, 1, product.getType().getShape()) ||
+      nn::getLibraryEpilogue(kernel))
     return std::nullopt;
   auto yielded = bodyOf(kernel).getTerminator()->getOperands();
   const auto at = llvm::find(yielded, product.getResult());
@@ -47,14 +40,11 @@ static std::optional<unsigned> productOf(nn::FusedOp kernel) {
 }
 
 /// The kernel that may join `maker`; null if there is none.
-static nn::FusedOp readerOf(nn::FusedOp maker, OpResult product,
-                            const DenseMap<Operation *, int> &collectives) {
+static nn::FusedOp readerOf(nn::FusedOp maker, OpResult product, const JoinableOps &ops) {
   if (!product.hasOneUse())
     return {};
   auto reader = dyn_cast<nn::FusedOp>(*product.user_begin());
-  if (!reader || reader->getBlock() != maker->getBlock() || reader->hasAttr(kReportAttrName) ||
-      !(getStructure(reader) == getStructure(maker)) ||
-      collectives.lookup(reader) != collectives.lookup(maker) ||
+  if (!reader || !ops.mayJoin(maker, reader) ||
       !isElementwise(reader, 0, cast<RankedTensorType>(product.getType()).getShape()) ||
       !llvm::is_contained(reader->getResultTypes(), product.getType()))
     return {};
@@ -76,17 +66,6 @@ static nn::FusedOp readerOf(nn::FusedOp maker, OpResult product,
   return operands.size() + results > limits::kMaxKernelArguments ? nn::FusedOp() : reader;
 }
 
-/// Clones the ops of `kernel` to the end of a body. The values that it yields there.
-static SmallVector<Value> cloneBody(nn::FusedOp kernel, OpBuilder &builder, IRMapping &mapping) {
-  for (auto [argument, operand] :
-       llvm::zip_equal(bodyOf(kernel).getArguments(), kernel->getOperands()))
-    mapping.map(argument, mapping.lookup(operand));
-  for (Operation &op : bodyOf(kernel).without_terminator())
-    builder.clone(op, mapping);
-  return llvm::map_to_vector(bodyOf(kernel).getTerminator()->getOperands(),
-                             [&](Value value) { return mapping.lookupOrDefault(value); });
-}
-
 static void join(nn::FusedOp maker, unsigned product, nn::FusedOp reader) {
   const OpResult between = maker->getResult(product);
   llvm::SmallSetVector<Value, 8> operands(maker->operand_begin(), maker->operand_end());
@@ -102,21 +81,14 @@ static void join(nn::FusedOp maker, unsigned product, nn::FusedOp reader) {
       llvm::find_if(replaced, [&](Value result) { return result.getType() == between.getType(); });
   const auto first = place - replaced.begin();
   std::rotate(replaced.begin(), place, place + 1);
-  OpBuilder builder(maker);
-  auto joined = nn::FusedOp::create(builder, maker.getLoc(), TypeRange(ValueRange(replaced)),
-                                    operands.getArrayRef());
-  setStructure(joined, getStructure(maker));
-  Block *body = builder.createBlock(&joined.getBody());
-  IRMapping mapping;
-  for (Value operand : operands)
-    mapping.map(operand, body->addArgument(operand.getType(), operand.getLoc()));
-  SmallVector<Value> made = cloneBody(maker, builder, mapping);
-  mapping.map(between, made[product]);
-  SmallVector<Value> yielded = cloneBody(reader, builder, mapping);
+  KernelBuilder builder(maker, maker, TypeRange(ValueRange(replaced)), operands.getArrayRef());
+  SmallVector<Value> made = builder.copyBody(maker);
+  builder.replace(between, made[product]);
+  SmallVector<Value> yielded = builder.copyBody(reader);
   made.erase(made.begin() + product);
   yielded.append(made);
   std::rotate(yielded.begin(), yielded.begin() + first, yielded.begin() + first + 1);
-  nn::YieldOp::create(builder, maker.getLoc(), yielded);
+  nn::FusedOp joined = builder.finish(yielded);
   for (auto [old, result] : llvm::zip_equal(replaced, joined->getResults()))
     old.replaceAllUsesWith(result);
   reader.erase();
@@ -124,19 +96,15 @@ static void join(nn::FusedOp maker, unsigned product, nn::FusedOp reader) {
 }
 
 void mlir::fsdp::joinReaders(Block &block) {
-  DenseMap<Operation *, int> collectives; // before each op
+  const JoinableOps ops(block);
   SmallVector<nn::FusedOp> kernels;
-  int count = 0;
-  for (Operation &op : block) {
-    count += isa<CollectiveOpInterface>(op) && !op.hasAttr(kReportAttrName);
-    collectives[&op] = count;
-    if (auto kernel = dyn_cast<nn::FusedOp>(op); kernel && productOf(kernel))
+  for (auto kernel : block.getOps<nn::FusedOp>())
+    if (productOf(kernel))
       kernels.push_back(kernel);
-  }
   // A reader begins with no product, so it is no later element.
   for (nn::FusedOp kernel : kernels) {
     const unsigned product = *productOf(kernel);
-    if (nn::FusedOp reader = readerOf(kernel, kernel->getResult(product), collectives))
+    if (nn::FusedOp reader = readerOf(kernel, kernel->getResult(product), ops))
       join(kernel, product, reader);
   }
 }

@@ -13,9 +13,6 @@ namespace mlir::fsdp {
 /// past no collective. Kernels whose loops a library computes with the product are left alone.
 void joinReaders(Block &block);
 
-/// True if `operand` is a carried tensor or part of one.
-bool isCarried(Value operand);
-
 } // namespace mlir::fsdp
 
 #endif // PASSES_LOCAL_JOINREADERS_H

@@ -8,10 +8,9 @@
 
 #include "passes/scheduled/GroupCasts.h"
 
+#include "passes/KernelBuilder.h"
 #include "passes/scheduled/ScheduleProblem.h"
 #include "runtime/program/Limits.h"
-
-#include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -139,21 +138,12 @@ private:
       llvm::append_range(launch.writes, launches[place].writes);
     }
     Operation *cast = group.body.front();
-    OpBuilder builder(cast);
     SmallVector<Type> types(members.size(), cast->getResult(0).getType());
-    auto fused = nn::FusedOp::create(builder, cast->getLoc(), types, group.values);
-    Block *body = builder.createBlock(&fused.getBody());
+    KernelBuilder builder(cast, cast, types, group.values);
     SmallVector<Value> results;
-    for (Operation *op : group.body) {
-      IRMapping mapping;
-      mapping.map(op->getOperand(0), body->addArgument(op->getOperand(0).getType(), op->getLoc()));
-      Operation *inner = builder.clone(*op, mapping);
-      inner->removeDiscardableAttr(FSDPDialect::gathersAttrName);
-      inner->removeDiscardableAttr(FSDPDialect::shardingsAttrName);
-      removeStructure(inner);
-      results.push_back(inner->getResult(0));
-    }
-    nn::YieldOp::create(builder, cast->getLoc(), results);
+    for (Operation *op : group.body)
+      results.push_back(builder.copy(op)->getResult(0));
+    nn::FusedOp fused = builder.finish(results);
     group.body.assign({fused});
     group.results.assign(fused->result_begin(), fused->result_end());
     group.structure.unit = nullptr;

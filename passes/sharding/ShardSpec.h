@@ -72,7 +72,7 @@ struct ReshardChoice {
 };
 std::optional<ReshardChoice> parseReshard(StringRef text);
 inline constexpr llvm::StringLiteral reshardForm =
-    "always, never or axes:A+B with names of mesh axes";
+    "always, never or axes:A+B with names of different mesh axes";
 
 } // namespace mlir::fsdp
 

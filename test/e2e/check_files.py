@@ -9,63 +9,37 @@ import json
 import os
 import pathlib
 import resource
-import select
 import shutil
 import signal
 import stat
 import subprocess
 import sys
-import threading
 import time
 
 import training
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+import file_cases
+from file_cases import case, expect, read_fifo, Wrong
+
 LIMIT = training.HANGS
 GOLDEN = training.GOLDEN / "mlp"
-CASES = []
 
 
-def case(function):
-    CASES.append(function)
-    return function
-
-
-class Wrong(Exception):
-    """What a case found."""
-
-
-def expect(condition, what):
-    if not condition:
-        raise Wrong(what)
-
-
-class Runs:
-    """Runs of the two programs in a folder of the case's own."""
+class Runs(file_cases.Folder):
+    """Runs of the two programs."""
 
     def __init__(self, folder, program, wide):
-        self.folder, self.program, self.wide = folder, program, wide
-        folder.mkdir()
-
-    def at(self, name):
-        return self.folder / name
+        super().__init__(folder, LIMIT)
+        self.program, self.wide = program, wide
 
     def command(self, *words, steps=3, init=GOLDEN / "init.safetensors", data=GOLDEN / "data.safetensors"):
         command = [self.program, "--data", data, "--steps", steps, *(["--init", init] if init else []), *words]
         return [str(word) for word in command]
 
-    def run(self, *words, status=0, says=(), command=None, **options):
+    def run(self, *words, command=None, **options):
         named = {key: options.pop(key) for key in ("steps", "init", "data") if key in options}
-        options.setdefault("stdout", subprocess.PIPE)
-        options.setdefault("stderr", subprocess.PIPE)
-        try:
-            done = subprocess.run(command or self.command(*words, **named), timeout=LIMIT, **options)
-        except subprocess.TimeoutExpired:
-            raise Wrong(f"still runs after {LIMIT} s: {words}") from None
-        said = ((done.stderr or b"") + (done.stdout or b"")).decode(errors="replace")
-        expect(done.returncode == status, f"{words}: got status {done.returncode}, expected {status}: {said}")
-        for word in [says] if isinstance(says, str) else says:
-            expect(word in said, f"{words}: lacking '{word}' in: {said}")
-        return done
+        return self.run_command(command or self.command(*words, **named), **options)
 
     def exported(self):
         """The bytes that an export of three steps has."""
@@ -73,26 +47,6 @@ class Runs:
         content = self.at("reference").read_bytes()
         self.at("reference").unlink()
         return content
-
-    def left(self):
-        return sorted(os.listdir(self.folder))
-
-
-def read_fifo(path, got):
-    """A thread that reads a FIFO which has a reader from now on."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-
-    def read():
-        waiting = select.poll()
-        waiting.register(descriptor, select.POLLIN)
-        waiting.poll()  # for a writer
-        os.set_blocking(descriptor, True)
-        with open(descriptor, "rb") as file:
-            got.append(file.read())
-
-    reader = threading.Thread(target=read, daemon=True)
-    reader.start()
-    return reader
 
 
 def lines(text):
@@ -562,15 +516,7 @@ def main(scratch):
                                      "--weight-decay=1000", ranks=2)
     wide = training.compile_model("mlp", scratch / "wide", "--in=12", "--hidden=4000", "--classes=10", "--batch=10",
                                   ranks=2)
-    failed = 0
-    for function in CASES:
-        try:
-            function(Runs(scratch / function.__name__, program, wide))
-            print(f"shown: {function.__name__}", flush=True)
-        except Wrong as wrong:
-            failed += 1
-            print(f"FAILED: {function.__name__}: {wrong}", flush=True)
-    sys.exit(f"{failed} of {len(CASES)} cases failed" if failed else 0)
+    file_cases.run_cases(scratch, lambda folder: Runs(folder, program, wide))
 
 
 if __name__ == "__main__":

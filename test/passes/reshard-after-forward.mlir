@@ -16,7 +16,7 @@
 // ALWAYS: @given {{.*}}placement <dimension 0 over ["fsdp"], gather = f32, reduce = f32, reshard = always>
 // ALWAYS: @free {{.*}}placement <flat over ["fsdp"], gather = f32, reduce = f32, reshard = always>
 // EARLY: error: 'fsdp.param' op 'free' has no placement yet; run --fsdp-shard-parameters first
-// WORD: error: --reshard-after-forward got 'sometimes', expected always, never or axes:A+B with names of mesh axes
+// WORD: error: --reshard-after-forward got 'sometimes', expected always, never or axes:A+B with names of different mesh axes
 // PART: @given {{.*}}placement <flat over ["fsdp", "node"], gather = f32, reduce = f32, reshard = axes ["fsdp"]>
 // PART: @free {{.*}}placement <flat over ["fsdp", "node"], {{.*}}reshard = axes ["fsdp"]>
 // It is stored over the axes first that it stays split over.

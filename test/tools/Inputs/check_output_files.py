@@ -9,44 +9,28 @@ import fcntl
 import json
 import os
 import pathlib
-import select
 import shutil
 import signal
 import stat
 import subprocess
 import sys
-import threading
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent.parent))
+import file_cases
+from file_cases import case, expect, read_fifo, Wrong
+
 LIMIT = 1200  # seconds; lit ends a test that hangs before
-CASES = []
 
 
-def case(function):
-    CASES.append(function)
-    return function
-
-
-class Wrong(Exception):
-    """What a case found."""
-
-
-def expect(condition, what):
-    if not condition:
-        raise Wrong(what)
-
-
-class Compiler:
-    """Runs of the compiler in a folder of the case's own, which also holds its temporary files."""
+class Compiler(file_cases.Folder):
+    """Runs of the compiler, with a folder for its temporary files beside the case's own."""
 
     def __init__(self, folder, tool, model):
-        self.folder, self.tool, self.model = folder, tool, model
+        super().__init__(folder, LIMIT)
+        self.tool, self.model = tool, model
         self.temporary = folder.with_name(folder.name + ".tmp")
-        folder.mkdir()
         self.temporary.mkdir()
-
-    def at(self, name):
-        return self.folder / name
 
     def command(self, *words, model=None):
         return [str(word) for word in (self.tool, model or self.model, *words)]
@@ -54,25 +38,11 @@ class Compiler:
     def environment(self):
         return {**os.environ, "TMPDIR": str(self.temporary)}
 
-    def run(self, *words, status=0, says=(), model=None, env=(), **options):
-        options.setdefault("stdout", subprocess.PIPE)
-        options.setdefault("stderr", subprocess.PIPE)
-        try:
-            done = subprocess.run(self.command(*words, model=model), timeout=LIMIT, env={**self.environment(), **dict(env)}, **options)
-        except subprocess.TimeoutExpired:
-            raise Wrong(f"still runs after {LIMIT} s: {words}") from None
-        said = ((done.stderr or b"") + (done.stdout or b"")).decode(errors="replace")
-        expect(done.returncode == status, f"{words}: got status {done.returncode}, expected {status}: {said}")
-        for word in [says] if isinstance(says, str) else says:
-            expect(word in said, f"{words}: lacking '{word}' in: {said}")
-        return done
+    def run(self, *words, model=None, env=(), **options):
+        return self.run_command(self.command(*words, model=model), env={**self.environment(), **dict(env)}, **options)
 
     def text(self):
         return self.run("--emit=global").stdout
-
-    def left(self):
-        return sorted(os.listdir(self.folder))
-
 
 @case
 def a_device_is_written_to_and_stays(compiler):
@@ -87,23 +57,6 @@ def a_device_is_written_to_and_stays(compiler):
     compiler.run("-o", null)
     expect(stat.S_ISCHR(os.stat(null).st_mode), "the device was replaced by a program")
     expect(compiler.left() == ["null"], f"left behind: {compiler.left()}")
-
-
-def read_fifo(path, got):
-    """A thread that reads a FIFO which has a reader from now on."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-
-    def read():
-        waiting = select.poll()
-        waiting.register(descriptor, select.POLLIN)
-        waiting.poll()  # for a writer
-        os.set_blocking(descriptor, True)
-        with open(descriptor, "rb") as file:
-            got.append(file.read())
-
-    reader = threading.Thread(target=read, daemon=True)
-    reader.start()
-    return reader
 
 
 @case
@@ -343,15 +296,7 @@ def closed_descriptors_harm_nothing(compiler):
 def main(tool, model, scratch):
     scratch = pathlib.Path(scratch)
     scratch.mkdir()
-    failed = 0
-    for function in CASES:
-        try:
-            function(Compiler(scratch / function.__name__, tool, model))
-            print(f"shown: {function.__name__}", flush=True)
-        except Wrong as wrong:
-            failed += 1
-            print(f"FAILED: {function.__name__}: {wrong}", flush=True)
-    sys.exit(f"{failed} of {len(CASES)} cases failed" if failed else 0)
+    file_cases.run_cases(scratch, lambda folder: Compiler(folder, tool, model))
 
 
 if __name__ == "__main__":
