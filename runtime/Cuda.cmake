@@ -18,6 +18,7 @@ set(host_sources
   execution/cuda/CudaDevice.cpp
   execution/cuda/EventTrace.cpp
   execution/cuda/InputStaging.cpp
+  execution/cuda/Launch.cpp
   execution/cuda/ProductTuner.cpp
   execution/cuda/ProfilerRanges.cpp
   execution/cuda/SegmentGraphs.cpp

@@ -20,7 +20,7 @@
 #include "dialect/fsdp/Prints.h"
 #include "dialect/nn/ConcatInputs.h"
 #include "dialect/nn/RowProduct.h"
-#include "passes/KernelBuilder.h"
+#include "passes/KernelJoiner.h"
 #include "passes/Passes.h"
 #include "passes/local/JoinOperandSums.h"
 #include "passes/local/JoinReaders.h"
@@ -342,21 +342,21 @@ void Group::rewrite(llvm::DenseSet<Operation *> &erased) {
   SmallVector<Type> types;
   for (Operation *op : stored)
     types.push_back(op->getResult(0).getType());
-  KernelBuilder builder(user && user->isBeforeInBlock(root) ? user : root, root, types,
-                        operands.getArrayRef());
+  KernelJoiner joiner(user && user->isBeforeInBlock(root) ? user : root, root, types,
+                      operands.getArrayRef());
   for (Operation *op : ops) {
     for (Value operand : op->getOperands())
       if (auto constant = operand.getDefiningOp<arith::ConstantOp>())
-        if (!builder.contains(operand))
-          builder.copy(constant);
-    builder.copy(op);
+        if (!joiner.contains(operand))
+          joiner.copy(constant);
+    joiner.copy(op);
   }
   SmallVector<Value> yielded;
   for (Operation *op : stored)
-    yielded.push_back(builder.lookup(op->getResult(0)));
-  nn::FusedOp fused = builder.finish(yielded);
+    yielded.push_back(joiner.lookup(op->getResult(0)));
+  Operation *fused = joiner.finish(yielded);
   // Members that reports need before the kernel stay, for them alone.
-  for (auto [index, result] : llvm::enumerate(fused.getResults())) {
+  for (auto [index, result] : llvm::enumerate(fused->getResults())) {
     Operation *op = stored[index];
     op->getResult(0).replaceUsesWithIf(result, [&](OpOperand &use) {
       Operation *user = use.getOwner();

@@ -3,7 +3,7 @@
 #include "passes/local/JoinOperandSums.h"
 
 #include "dialect/nn/OperandSum.h"
-#include "passes/KernelBuilder.h"
+#include "passes/KernelJoiner.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -47,17 +47,17 @@ static RowSum findRowSum(nn::EinsumOp product, bool ofRight, const JoinableOps &
 }
 
 static void join(nn::EinsumOp product, RowSum sum) {
-  KernelBuilder builder(product, product, TypeRange{product.getType(), sum.reduce.getType()},
-                        ValueRange(product->getOperands()));
-  SmallVector<Value> yielded(builder.copy(product)->getResults());
+  KernelJoiner joiner(product, product, TypeRange{product.getType(), sum.reduce.getType()},
+                      ValueRange(product->getOperands()));
+  SmallVector<Value> yielded(joiner.copy(product)->getResults());
   if (auto kernel = dyn_cast<nn::FusedOp>(sum.kernel))
-    yielded.append(builder.copyBody(kernel));
+    yielded.append(joiner.copyBody(kernel));
   else
-    yielded.push_back(builder.copy(sum.kernel)->getResult(0));
-  nn::FusedOp fused = builder.finish(yielded);
-  sum.kernel->getResult(0).replaceAllUsesWith(fused.getResult(1));
+    yielded.push_back(joiner.copy(sum.kernel)->getResult(0));
+  Operation *fused = joiner.finish(yielded);
+  sum.kernel->getResult(0).replaceAllUsesWith(fused->getResult(1));
   sum.kernel->erase();
-  product.getResult().replaceAllUsesWith(fused.getResult(0));
+  product.getResult().replaceAllUsesWith(fused->getResult(0));
   product.erase();
 }
 

@@ -4,7 +4,7 @@
 
 #include "dialect/fsdp/Carried.h"
 #include "dialect/nn/LibraryEpilogue.h"
-#include "passes/KernelBuilder.h"
+#include "passes/KernelJoiner.h"
 #include "runtime/program/Limits.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -81,14 +81,14 @@ static void join(nn::FusedOp maker, unsigned product, nn::FusedOp reader) {
       llvm::find_if(replaced, [&](Value result) { return result.getType() == between.getType(); });
   const auto first = place - replaced.begin();
   std::rotate(replaced.begin(), place, place + 1);
-  KernelBuilder builder(maker, maker, TypeRange(ValueRange(replaced)), operands.getArrayRef());
-  SmallVector<Value> made = builder.copyBody(maker);
-  builder.replace(between, made[product]);
-  SmallVector<Value> yielded = builder.copyBody(reader);
+  KernelJoiner joiner(maker, maker, TypeRange(ValueRange(replaced)), operands.getArrayRef());
+  SmallVector<Value> made = joiner.copyBody(maker);
+  joiner.replace(between, made[product]);
+  SmallVector<Value> yielded = joiner.copyBody(reader);
   made.erase(made.begin() + product);
   yielded.append(made);
   std::rotate(yielded.begin(), yielded.begin() + first, yielded.begin() + first + 1);
-  nn::FusedOp joined = builder.finish(yielded);
+  Operation *joined = joiner.finish(yielded);
   for (auto [old, result] : llvm::zip_equal(replaced, joined->getResults()))
     old.replaceAllUsesWith(result);
   reader.erase();

@@ -8,7 +8,7 @@
 
 #include "passes/scheduled/GroupCasts.h"
 
-#include "passes/KernelBuilder.h"
+#include "passes/KernelJoiner.h"
 #include "passes/scheduled/ScheduleProblem.h"
 #include "runtime/program/Limits.h"
 
@@ -139,11 +139,11 @@ private:
     }
     Operation *cast = group.body.front();
     SmallVector<Type> types(members.size(), cast->getResult(0).getType());
-    KernelBuilder builder(cast, cast, types, group.values);
+    KernelJoiner joiner(cast, cast, types, group.values);
     SmallVector<Value> results;
     for (Operation *op : group.body)
-      results.push_back(builder.copy(op)->getResult(0));
-    nn::FusedOp fused = builder.finish(results);
+      results.push_back(joiner.copy(op)->getResult(0));
+    Operation *fused = joiner.finish(results);
     group.body.assign({fused});
     group.results.assign(fused->result_begin(), fused->result_end());
     group.structure.unit = nullptr;

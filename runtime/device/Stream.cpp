@@ -68,8 +68,17 @@ void Stream::wait(const Event &event) {
   if (!event.stream || event.stream == this)
     return; // nothing recorded, or the same stream
   WaitCounter *progress = &event.stream->completed_;
+  struct Wait {
+    Stream *stream;
+    WaitCounter *progress;
+    std::uint64_t target;
+  } wait{this, progress, event.position};
   enqueue(
-      event.launch, [this, progress, target = event.position] { await(*progress, target); },
+      event.launch, &wait, sizeof(wait),
+      [](void *closure) {
+        const Wait &at = *static_cast<Wait *>(closure);
+        at.stream->await(*at.progress, at.target);
+      },
       Work{"wait", 0}, 0, event.stream);
 }
 

@@ -24,6 +24,10 @@ namespace fsdp::rt {
 
 /// Bytes of closure (kernel, captures, one pointer for each slice) that a launch can hold.
 constexpr std::size_t kClosureBytes = 448;
+/// Whether `Action` is copied into a slot: a struct of values and pointers, of at most these bytes.
+template <class Action>
+constexpr bool isClosure =
+    sizeof(Action) <= kClosureBytes && alignof(Action) <= 16 && __is_trivially_copyable(Action);
 static_assert(sizeof(Gemm) + 2 * limits::kMaxKernelArguments * sizeof(void *) <= kClosureBytes,
               "a product and its epilogue kernel fit, with captured masks");
 
@@ -62,8 +66,16 @@ public:
   /// observers. Throws `Aborted` when the job has failed.
   template <class Action>
   void push(const char *launch, const Action &action, Work work = {}, std::size_t bytes = 0) {
+    static_assert(isClosure<Action>, "capture less, values and pointers only");
+    push(
+        launch, &action, sizeof(Action), [](void *closure) { (*static_cast<Action *>(closure))(); },
+        work, bytes);
+  }
+  /// Enqueues `perform(closure)` of a copy of the `size` bytes of `closure` (`isClosure`).
+  void push(const char *launch, const void *closure, std::size_t size, void (*perform)(void *),
+            Work work, std::size_t bytes) {
     latestLaunch_ = launch;
-    enqueue(launch, action, work, bytes, nullptr);
+    enqueue(launch, closure, size, perform, work, bytes, nullptr);
   }
 
   /// Sets `event` to the position after everything enqueued so far.
@@ -97,17 +109,6 @@ private:
   };
   static constexpr std::size_t kSlots = 512;
 
-  template <class Action>
-  void enqueue(const char *launch, const Action &action, Work work, std::size_t bytes,
-               const Stream *awaited) {
-    static_assert(sizeof(Action) <= kClosureBytes && alignof(Action) <= 16,
-                  "the closure does not fit a slot of the stream: capture or pass less");
-    static_assert(std::is_trivially_copyable_v<Action>,
-                  "closures are copied into the ring as bytes: capture values and pointers only");
-    enqueue(
-        launch, &action, sizeof(Action), [](void *closure) { (*static_cast<Action *>(closure))(); },
-        work, bytes, awaited);
-  }
   void enqueue(const char *launch, const void *closure, std::size_t size, void (*perform)(void *),
                Work work, std::size_t bytes, const Stream *awaited);
 

@@ -61,15 +61,18 @@ Communicator &Context::comm(int index, int stream) {
   return communicator;
 }
 
-std::size_t Context::resolve(const ByteRange *ranges, std::size_t count, void **addresses) {
+void Context::enqueue(int stream, const char *name, Table<ByteRange> read, Table<ByteRange> written,
+                      void **addresses, const void *closure, std::size_t size,
+                      void (*perform)(void *), Work work) {
   std::size_t bytes = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    if (ranges[i].bytes)
-      peakBytes_ = std::max(peakBytes_, ranges[i].offset + ranges[i].bytes);
-    addresses[i] = base_ + ranges[i].offset;
-    bytes += ranges[i].bytes;
-  }
-  return bytes;
+  for (const Table<ByteRange> &ranges : {read, written})
+    for (const ByteRange &range : ranges) {
+      if (range.bytes)
+        peakBytes_ = std::max(peakBytes_, range.offset + range.bytes);
+      *addresses++ = base_ + range.offset;
+      bytes += range.bytes;
+    }
+  streams_[stream]->push(name, closure, size, perform, work, bytes);
 }
 
 void Context::synchronize() {

@@ -67,9 +67,12 @@ public:
 
   /// End of the highest range that any launch so far has touched, in bytes.
   std::size_t peakBytes() const { return peakBytes_; }
-  /// Writes the address of each of `count` ranges, and counts them as touched; called by launch for
-  /// its slices. Returns the sum of their bytes.
-  std::size_t resolve(const ByteRange *ranges, std::size_t count, void **addresses);
+  /// Performs `launch`: writes the addresses of the ranges, those read and then those written, to
+  /// `addresses`, and counts them as touched; then pushes the `size` bytes of `closure`, which
+  /// `addresses` are part of, to a stream.
+  void enqueue(int stream, const char *name, Table<ByteRange> read, Table<ByteRange> written,
+               void **addresses, const void *closure, std::size_t size, void (*perform)(void *),
+               Work work);
   /// Calls the observer after every action on a stream. Waits for the stream first.
   void observe(int stream, StreamObserver observer);
 

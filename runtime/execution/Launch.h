@@ -25,18 +25,19 @@ using ActionName = const char *;
 
 namespace detail {
 
-template <class Kernel, class ReadTypes, class WriteTypes> struct LaunchAction;
+template <class Kernel, class R, class W, class I, class J> struct LaunchAction;
 
 /// Kernel and addresses in a stream's slot.
-template <class Kernel, class... R, class... W>
-struct LaunchAction<Kernel, Reads<R...>, Writes<W...>> {
+template <class Kernel, class... R, class... W, std::size_t... I, std::size_t... J>
+struct LaunchAction<Kernel, Reads<R...>, Writes<W...>, std::index_sequence<I...>,
+                    std::index_sequence<J...>> {
   Kernel kernel;
   void *address[sizeof...(R) + sizeof...(W) + 1];
 
-  void operator()() { call(std::index_sequence_for<R...>(), std::index_sequence_for<W...>()); }
-  template <std::size_t... I, std::size_t... J>
-  void call(std::index_sequence<I...>, std::index_sequence<J...>) {
-    kernel(static_cast<const R *>(address[I])..., static_cast<W *>(address[sizeof...(R) + J])...);
+  static void perform(void *closure) {
+    LaunchAction &action = *static_cast<LaunchAction *>(closure);
+    action.kernel(static_cast<const R *>(action.address[I])...,
+                  static_cast<W *>(action.address[sizeof...(R) + J])...);
   }
 };
 
@@ -48,18 +49,44 @@ struct LaunchAction<Kernel, Reads<R...>, Writes<W...>> {
 template <class... R, class... W, class Kernel>
 void launch(Context &c, int stream, const char *name, Reads<R...> read, Writes<W...> written,
             Kernel kernel, Work work = {}) {
-  detail::LaunchAction<Kernel, Reads<R...>, Writes<W...>> action{kernel, {}};
-  const std::size_t bytes =
-      c.resolve(read.ranges.data(), sizeof...(R), action.address) +
-      c.resolve(written.ranges.data(), sizeof...(W), action.address + sizeof...(R));
-  c.stream(stream).push(name, action, work, bytes);
+  using Action = detail::LaunchAction<Kernel, Reads<R...>, Writes<W...>,
+                                      std::index_sequence_for<R...>, std::index_sequence_for<W...>>;
+  static_assert(isClosure<Action>, "capture or pass less, values and pointers only");
+  Action action{kernel, {}};
+  c.enqueue(stream, name, {read.ranges, sizeof...(R)}, {written.ranges, sizeof...(W)},
+            action.address, &action, sizeof(action), Action::perform, work);
+}
+
+namespace detail {
+/// The same without types, of `most` addresses at most.
+template <class Kernel, std::size_t most> struct UntypedAction {
+  Kernel kernel;
+  void *address[most];
+
+  static void perform(void *closure) {
+    UntypedAction &action = *static_cast<UntypedAction *>(closure);
+    action.kernel(action.address);
+  }
+};
+} // namespace detail
+
+/// Enqueues `kernel(void *const *addresses)`: the addresses of the slices that it reads, then of
+/// those that it writes, `most` at most.
+template <std::size_t most, class Kernel>
+void launchUntyped(Context &c, int stream, const char *name, Table<ByteRange> read,
+                   Table<ByteRange> written, const Kernel &kernel, const Work &work) {
+  using Action = detail::UntypedAction<Kernel, most>;
+  static_assert(isClosure<Action>, "capture or pass less, values and pointers only");
+  Action action{kernel, {}};
+  c.enqueue(stream, name, read, written, action.address, &action, sizeof(action), Action::perform,
+            work);
 }
 
 /// `event` now denotes everything enqueued on `stream` so far.
-inline void record(Context &c, int stream, int event) { c.stream(stream).record(c.event(event)); }
+void record(Context &c, int stream, int event);
 
 /// Later work on `stream` starts after the latest record of `event` enqueued before this call.
-inline void wait(Context &c, int stream, int event) { c.stream(stream).wait(c.event(event)); }
+void wait(Context &c, int stream, int event);
 
 /// A launch of a collective: `body(communicator, const R *..., W *...)`.
 template <class... R, class... W, class Body>
@@ -72,34 +99,20 @@ void launchCollective(Context &c, int stream, const char *name, const char *kind
 }
 
 /// Writes a number for the log, as output `index` of the walk. The slice may be reused after it.
-inline void output(Context &c, int stream, const char *name, int index, ArenaSpan<float> value) {
-  launch(
-      c, stream, name, reads(value), writes(),
-      [outputs = c.outputs, index](const float *value) { outputs[index] = *value; },
-      Work{"output"});
-  c.leftOutput(stream);
-}
+void output(Context &c, int stream, const char *name, int index, ArenaSpan<float> value);
 
 /// Leaves a sum and its weight, as output `index` of a walk that evaluates.
-inline void output(Context &c, int stream, const char *name, int index, ArenaSpan<double> sum,
-                   ArenaSpan<double> weight) {
-  launch(
-      c, stream, name, reads(sum, weight), writes(),
-      [sums = c.sums, index](const double *sum, const double *weight) {
-        sums[index] = {*sum, *weight};
-      },
-      Work{"output"});
-  c.leftOutput(stream);
-}
+void output(Context &c, int stream, const char *name, int index, ArenaSpan<double> sum,
+            ArenaSpan<double> weight);
+
+namespace detail {
+void loadInput(Context &c, int stream, const char *name, int index, ByteRange target);
+} // namespace detail
 
 /// Copies this rank's part of input `index` into the arena.
 template <class T>
 void load_input(Context &c, int stream, const char *name, int index, ArenaSpan<T> target) {
-  InputSource *source = c.inputs;
-  launch(
-      c, stream, name, reads(), writes(target),
-      [source, index, bytes = target.bytes()](T *to) { source->load(index, to, bytes); },
-      Work{"load_input", 0});
+  detail::loadInput(c, stream, name, index, target.range());
 }
 
 } // namespace fsdp::rt

@@ -69,8 +69,7 @@ private:
 
 namespace detail {
 
-template <std::size_t N>
-void printRanges(std::FILE *log, const char *label, const std::array<ByteRange, N> &ranges) {
+inline void printRanges(std::FILE *log, const char *label, Table<ByteRange> ranges) {
   std::fprintf(log, " %s=[", label);
   const char *separator = "";
   for (const ByteRange &range : ranges) {
@@ -84,12 +83,11 @@ void printRanges(std::FILE *log, const char *label, const std::array<ByteRange, 
 
 namespace detail {
 
-template <class... R, class... W>
-void print(Context &c, int stream, const char *name, Reads<R...> read, Writes<W...> written,
-           const char *kind = nullptr, int over = 0) {
+inline void print(Context &c, int stream, const char *name, Table<ByteRange> read,
+                  Table<ByteRange> written, const char *kind = nullptr, int over = 0) {
   std::fprintf(c.log(), "launch %s \"%s\"", c.streamName(stream), name);
-  detail::printRanges(c.log(), "reads", read.ranges);
-  detail::printRanges(c.log(), "writes", written.ranges);
+  detail::printRanges(c.log(), "reads", read);
+  detail::printRanges(c.log(), "writes", written);
   if (kind)
     std::fprintf(c.log(), " over=%s kind=%s", c.communicatorName(over), kind);
   std::fputc('\n', c.log());
@@ -100,13 +98,20 @@ void print(Context &c, int stream, const char *name, Reads<R...> read, Writes<W.
 template <class... R, class... W, class Kernel>
 void launch(Context &c, int stream, const char *name, Reads<R...> read, Writes<W...> written,
             const Kernel &, Work = {}) {
+  detail::print(c, stream, name, {read.ranges, sizeof...(R)}, {written.ranges, sizeof...(W)});
+}
+
+template <std::size_t most, class Kernel>
+void launchUntyped(Context &c, int stream, const char *name, Table<ByteRange> read,
+                   Table<ByteRange> written, const Kernel &, const Work &) {
   detail::print(c, stream, name, read, written);
 }
 
 template <class... R, class... W, class Body>
 void launchCollective(Context &c, int stream, const char *name, const char *kind, int over,
                       Reads<R...> read, Writes<W...> written, const Body &) {
-  detail::print(c, stream, name, read, written, kind, over);
+  detail::print(c, stream, name, {read.ranges, sizeof...(R)}, {written.ranges, sizeof...(W)}, kind,
+                over);
 }
 
 inline void record(Context &c, int stream, int event) {

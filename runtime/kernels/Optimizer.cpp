@@ -24,6 +24,21 @@ void noteBadGradient(ShardOf shard, const float *gradient, std::int32_t &firstBa
   }
 }
 
+void forEachUpdateRange(ShardOf shard, UpdateStep step,
+                        void (*update)(const void *self, std::int64_t begin, std::int64_t end,
+                                       const UpdateStep &step),
+                        const void *self) {
+  const float rate = step.lr;
+  forEachUpdatePart(shard, [&](std::size_t begin, std::size_t end, UpdateSetting setting) {
+    step.lr = rate * setting.rateScale;
+    step.decays = setting.decays;
+    forEachPart(end - begin, 1, 64, [&](std::size_t first, std::size_t last) {
+      update(self, static_cast<std::int64_t>(begin + first),
+             static_cast<std::int64_t>(begin + last), step);
+    });
+  });
+}
+
 /// The same of one block of the numbers.
 static double squareSumOfBlock(std::size_t count, const float *values) {
   // Sixteen lanes, added at the end: the order depends on the index alone.

@@ -47,22 +47,31 @@ template <typename Visit> void forEachUpdatePart(ShardOf shard, Visit visit) {
     begin = end;
   }
 }
+/// Calls `update(self, begin, end, step)` for all elements of a shard: for each UpdateSetting, with
+/// the rate and the decay that `step` has there, and in the parts that threads take.
+void forEachUpdateRange(ShardOf shard, UpdateStep step,
+                        void (*update)(const void *self, std::int64_t begin, std::int64_t end,
+                                       const UpdateStep &step),
+                        const void *self);
+
 namespace detail {
-template <int N, typename Kernel, std::size_t... S>
-void updateShard(const typename ShardUpdates<N>::Shard &shard, UpdateStep step,
-                 const Kernel &kernel, std::index_sequence<S...>) {
-  float *const *updated = shard.updated;
-  const float rate = step.lr;
-  forEachUpdatePart(shard.shard, [&](std::size_t begin, std::size_t end, UpdateSetting setting) {
-    step.lr = rate * setting.rateScale;
-    step.decays = setting.decays;
-    forEachPart(end - begin, 1, 64, [&](std::size_t first, std::size_t last) {
-      kernel(static_cast<std::int64_t>(begin + first), static_cast<std::int64_t>(begin + last),
-             step, static_cast<const float *>(updated[0]), shard.gradient,
-             static_cast<const float *>(updated[1 + S])..., updated[0], updated[1 + S]...);
-    });
-  });
-}
+template <int N, typename Kernel> struct ShardUpdate {
+  const typename ShardUpdates<N>::Shard &shard;
+  const Kernel &kernel;
+
+  template <std::size_t... S>
+  static void perform(const void *self, std::int64_t begin, std::int64_t end,
+                      const UpdateStep &step) {
+    const ShardUpdate &update = *static_cast<const ShardUpdate *>(self);
+    float *const *updated = update.shard.updated;
+    update.kernel(begin, end, step, static_cast<const float *>(updated[0]), update.shard.gradient,
+                  static_cast<const float *>(updated[1 + S])..., updated[0], updated[1 + S]...);
+  }
+  template <std::size_t... S>
+  void perform(const UpdateStep &step, std::index_sequence<S...>) const {
+    forEachUpdateRange(shard.shard, step, perform<S...>, this);
+  }
+};
 } // namespace detail
 
 /// Updates shards by the rule `kernel(begin, end, step, parameter, gradient, states...,
@@ -79,7 +88,8 @@ void performUpdates(const ShardUpdates<N> &updates, const Kernel &kernel) {
   for (std::size_t u = 0; u < updates.count; ++u) {
     const auto &shard = updates.shards[u];
     if (*updates.ok)
-      detail::updateShard<N>(shard, step, kernel, std::make_index_sequence<N - 1>());
+      detail::ShardUpdate<N, Kernel>{shard, kernel}.perform(step,
+                                                            std::make_index_sequence<N - 1>());
     else
       noteBadGradient(shard.shard, shard.gradient, *updates.firstBad);
   }

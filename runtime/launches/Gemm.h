@@ -31,6 +31,15 @@ void gemm(Context &c, int stream, const char *name, const Gemm &product, ArenaSp
         work);
 }
 
+namespace detail {
+template <class GoOn> void goOnRows(void *self, std::int64_t begin, std::int64_t end) {
+  (*static_cast<GoOn *>(self))(begin, end, {});
+}
+template <class GoOn> void goOnColumns(void *self, std::int64_t rows, ColumnPart columns) {
+  (*static_cast<GoOn *>(self))(0, rows, columns);
+}
+} // namespace detail
+
 /// Enqueues a product, the first two slices that are read by one another into the first that is
 /// written, and, while its rows are in the cache,
 /// `kernel(begin, end, const R *..., const Out *product, Out *, W *...)` for rows [begin, end): for
@@ -50,16 +59,11 @@ void gemm(Context &c, int stream, const char *name, const Product &product,
           else
             kernel(begin, end, r..., static_cast<const Out *>(out), out, w...);
         };
-        using GoOn = decltype(goOn);
         EpilogueCallback done;
         done.self = &goOn;
-        done.call = [](void *self, std::int64_t begin, std::int64_t end) {
-          (*static_cast<GoOn *>(self))(begin, end, {});
-        };
+        done.call = detail::goOnRows<decltype(goOn)>;
         if constexpr (addsUp)
-          done.callColumns = [](void *self, std::int64_t rows, ColumnPart columns) {
-            (*static_cast<GoOn *>(self))(0, rows, columns);
-          };
+          done.callColumns = detail::goOnColumns<decltype(goOn)>;
         kernels::gemm(product, a, b, out, done);
       },
       gemmWork(product));

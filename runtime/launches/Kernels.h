@@ -12,7 +12,7 @@
 #include "runtime/device/Work.h"
 #include "runtime/kernels/ElementTypes.h"
 
-#include <tuple>
+#include <cstddef>
 #include <type_traits>
 #include <utility>
 
@@ -25,76 +25,65 @@ namespace signatures {
 } // namespace signatures
 
 namespace detail {
-
 template <class Signature> struct Operands;
 template <class... P> struct Operands<void(P...)> {
+  static constexpr std::size_t count = sizeof...(P);
   static constexpr std::size_t all = (std::size_t(0) + ... + std::is_pointer_v<P>);
   static constexpr std::size_t read =
       (std::size_t(0) + ... + (std::is_pointer_v<P> && std::is_const_v<std::remove_pointer_t<P>>));
-  static constexpr bool fit(std::size_t arguments) { return arguments == sizeof...(P); }
 };
 
-template <class... S, class Kernel, std::size_t... R, std::size_t... W>
-void launchSplit(Context &c, int stream, ActionName name, Work work, Kernel kernel,
-                 const ByteRange *slices, std::index_sequence<R...>, std::index_sequence<W...>) {
-  constexpr std::size_t read = sizeof...(R);
-  launch(c, stream, name, Reads<std::tuple_element_t<R, std::tuple<S...>>...>{{{slices[R]...}}},
-         Writes<std::tuple_element_t<read + W, std::tuple<S...>>...>{{{slices[read + W]...}}},
-         kernel, work);
-}
-
-/// Launches `kernel(slices...)`, the first `read` of which are read and the others written.
-template <std::size_t read, class Kernel, class... S>
-void launchSlices(Context &c, int stream, ActionName name, Work work, Kernel kernel,
-                  ArenaSpan<S>... slices) {
-  const ByteRange ranges[] = {slices.range()...};
-  launchSplit<S...>(c, stream, name, work, kernel, ranges, std::make_index_sequence<read>(),
-                    std::make_index_sequence<sizeof...(S) - read>());
-}
-template <std::size_t read, class Kernel, class Shape, class... S>
-void launchShaped(Context &c, int stream, ActionName name, Work work, Kernel kernel,
-                  const Shape &shape, ArenaSpan<S>... slices) {
-  work.flops *= flopsOf(shape);
-  launchSlices<read>(
-      c, stream, name, work, [kernel, shape](auto... p) { return kernel(shape, p...); }, slices...);
-}
-
-/// Launches `kernel(arguments...)`: `all` slices, after a shape if there is one.
-template <std::size_t all, std::size_t read, class Kernel, class... A>
-void launchKernel(Context &c, int stream, ActionName name, Work work, Kernel kernel,
-                  const A &...arguments) {
-  if constexpr (all == sizeof...(A))
-    launchSlices<read>(c, stream, name, work, kernel, arguments...);
-  else
-    launchShaped<read>(c, stream, name, work, kernel, arguments...);
-}
-
+struct NoShape {};
 template <class T> constexpr bool isSlice = false;
 template <class T> constexpr bool isSlice<ArenaSpan<T>> = true;
 
+/// Launches `kernel(shape, slices...)`, which reads the first `read` slices and writes the others.
+template <std::size_t read, std::size_t... I, class Kernel, class Shape, class... S>
+std::enable_if_t<!isSlice<Shape>> launchKernel(std::index_sequence<I...>, Context &c, int stream,
+                                               ActionName name, Work work, Kernel kernel,
+                                               const Shape &shape, const ArenaSpan<S> &...slices) {
+  constexpr std::size_t all = sizeof...(S);
+  const ByteRange ranges[] = {{slices.offset, slices.bytes()}...};
+  work.flops *= flopsOf(shape);
+  launchUntyped<all>(
+      c, stream, name, {ranges, read}, {ranges + read, all - read},
+      [kernel, shape](void *const *at, auto... on) {
+        return kernel(shape, static_cast<S *>(at[I])..., on...);
+      },
+      work);
+}
+
+/// Launches `kernel(slices...)`.
+template <std::size_t read, class Numbers, class Kernel, class... S>
+void launchKernel(Numbers numbers, Context &c, int stream, ActionName name, Work work,
+                  Kernel kernel, const ArenaSpan<S> &...slices) {
+  launchKernel<read>(
+      numbers, c, stream, name, work, [kernel](NoShape, auto... p) { return kernel(p...); },
+      NoShape(), slices...);
+}
 } // namespace detail
 
 #define FSDP_OPERANDS(function)                                                                    \
   detail::Operands<signatures::function<float, std::int32_t, float, 1>>
+#define FSDP_LAUNCH_KERNEL(name, function, read, all, flops)                                       \
+  detail::launchKernel<read>(                                                                      \
+      std::make_index_sequence<all>(), c, stream, action, Work{#name, flops},                      \
+      [](const auto &...p) { return FSDP_KERNEL_FUNCTION(name, function)(p...); }, arguments...)
 #define FSDP_KERNEL(name, function, types, flops, parameters, Stream)                              \
   template <class... A>                                                                            \
-  std::enable_if_t<FSDP_OPERANDS(function)::fit(sizeof...(A))> name(                               \
+  std::enable_if_t<sizeof...(A) == FSDP_OPERANDS(function)::count> name(                           \
       Context &c, int stream, ActionName action, const A &...arguments) {                          \
-    detail::launchKernel<FSDP_OPERANDS(function)::all, FSDP_OPERANDS(function)::read>(             \
-        c, stream, action, Work{#name, flops},                                                     \
-        [](const auto &...p) { return FSDP_KERNEL_FUNCTION(name, function)(p...); },               \
-        arguments...);                                                                             \
+    FSDP_LAUNCH_KERNEL(name, function, FSDP_OPERANDS(function)::read,                              \
+                       FSDP_OPERANDS(function)::all, flops);                                       \
   }
 #define FSDP_VARIADIC_KERNEL(name, function)                                                       \
   template <class... A>                                                                            \
   void name(Context &c, int stream, ActionName action, const A &...arguments) {                    \
     constexpr std::size_t all = (std::size_t(0) + ... + detail::isSlice<A>);                       \
-    detail::launchKernel<all, all - 1>(                                                            \
-        c, stream, action, Work{#name},                                                            \
-        [](const auto &...p) { return FSDP_KERNEL_FUNCTION(name, function)(p...); },               \
-        arguments...);                                                                             \
+    FSDP_LAUNCH_KERNEL(name, function, all - 1, all, 0);                                           \
   }
 #include "runtime/program/Kernels.def"
+#undef FSDP_LAUNCH_KERNEL
 #undef FSDP_OPERANDS
 
 } // namespace fsdp::rt

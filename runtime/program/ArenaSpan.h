@@ -9,7 +9,6 @@
 
 #include "runtime/numerics/BFloat16.h"
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -60,19 +59,19 @@ template <class T> struct ArenaSpan {
 
 /// Operands of a launch: its kernel gets `const T *` for each, in this order.
 template <class... T> struct Reads {
-  std::array<ByteRange, sizeof...(T)> ranges;
+  ByteRange ranges[sizeof...(T) ? sizeof...(T) : 1];
 };
 
 /// Results of a launch: its kernel gets `T *` for each, after the operands.
 template <class... T> struct Writes {
-  std::array<ByteRange, sizeof...(T)> ranges;
+  ByteRange ranges[sizeof...(T) ? sizeof...(T) : 1];
 };
 
 template <class... T> constexpr Reads<T...> reads(ArenaSpan<T>... slices) {
-  return {{{slices.range()...}}};
+  return {{{slices.offset, slices.bytes()}...}};
 }
 template <class... T> constexpr Writes<T...> writes(ArenaSpan<T>... slices) {
-  return {{{slices.range()...}}};
+  return {{{slices.offset, slices.bytes()}...}};
 }
 
 } // namespace fsdp::rt

@@ -83,7 +83,7 @@ def unoptimized():
     # ccache does not detect headers that the compiler adds, and could mistake a newer one for
     # another. CCACHE_DEPEND: it need not preprocess, a fifth of the time.
     return {"CXX": str(compiler), "CCACHE_DEPEND": "1",
-            "CCACHE_COMPILERCHECK": f"cat {headers}" if headers.exists() else "%compiler% --version"}
+            "CCACHE_COMPILERCHECK": f"string:{headers.read_text().split()[0]}" if headers.exists() else "%compiler% --version"}
 
 
 def update_rules():

@@ -22,6 +22,7 @@ ALLOWED = [
     (("passes/local/JoinOperandSums.cpp",), {"nn::EinsumOp", "nn::ReduceOp", "nn::FusedOp"}, "a product and the sum over the rows of its operand"),
     (("passes/local/JoinKernels.cpp",), {"nn::ReduceOp", "nn::RepeatOp", "arith::AddFOp"}, "additions that the kernel of an op takes with it"),
     (("passes/local/JoinLoss.cpp",), {"nn::CrossEntropyGradOp"}, "the gradient that a loss takes with it"),
+    (("passes/KernelJoiner.",), {"nn::FusedOp"}, "makes kernels"),
     (("passes/LaunchNames.cpp",), {"nn::FusedOp"}, "a kernel is called what its root is"),
     (("codegen/KernelBuilder.cpp",), LOOPS - {"nn::FusedOp", "nn::YieldOp"}, "writes the loops"),
     (("codegen/FusedProduct.",), {"nn::FusedOp", "nn::EinsumOp", "nn::ReduceOp"}, "the product that begins a kernel"),

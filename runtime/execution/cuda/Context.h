@@ -54,9 +54,15 @@ public:
   Context &operator=(const Context &) = delete;
 
   Job &job() const { return job_; }
-  /// Address of a slice that a launch reads, or writes; counts its bytes as touched.
-  template <class T> const T *in(ArenaSpan<T> slice) { return address(slice); }
-  template <class T> T *out(ArenaSpan<T> slice) { return address(slice); }
+  /// Address of a slice that a launch reads or writes; counts its bytes as touched.
+  std::byte *touch(ByteRange slice) {
+    const std::size_t end = slice.offset + slice.bytes;
+    if (slice.bytes && end > peakBytes_)
+      peakBytes_ = end;
+    if (__builtin_expect(observer_ != nullptr, 0))
+      traceBytes(slice.bytes);
+    return base_ + slice.offset;
+  }
 
   /// The stream with its scratch memory.
   WorkStream stream(int index) const {
@@ -165,14 +171,6 @@ public:
 
 private:
   friend class SegmentGraphs;
-  template <class T> T *address(ArenaSpan<T> slice) {
-    const std::size_t end = slice.offset + slice.bytes();
-    if (slice.count && end > peakBytes_)
-      peakBytes_ = end;
-    if (__builtin_expect(observer_ != nullptr, 0))
-      traceBytes(slice.bytes());
-    return reinterpret_cast<T *>(base_ + slice.offset);
-  }
   void makeTuner(int device);
   void requireMemory(int device);
   void prepareCudnn(int device);

@@ -38,70 +38,57 @@ template <class T> constexpr ArenaSpan<T> sliceOf(ByteRange range) {
   return {range.offset, range.bytes / sizeof(T)};
 }
 
+/// Whether the action is noted alone, since a segment is being prepared. Else what waits for it is
+/// enqueued.
+bool isPrepared(Context &c, int stream, const ActionName &name, const Work &work);
+
+/// Begins an action: writes the addresses of its slices, those read and then those written. The
+/// name is set before, so that errors in them, a hang and an asynchronous failure are attributed to
+/// this action.
+WorkStream beginLaunch(Context &c, int stream, const ActionName &name, const Work &work,
+                       Table<ByteRange> read, Table<ByteRange> written, void **addresses);
+
 template <class... R, class... W, class Kernel, std::size_t... I, std::size_t... J>
-auto enqueue(Context &c, int stream, const Reads<R...> &read, const Writes<W...> &written,
-             const Kernel &kernel, std::index_sequence<I...>, std::index_sequence<J...>) {
-  return kernel(c.in(sliceOf<R>(read.ranges[I]))..., c.out(sliceOf<W>(written.ranges[J]))...,
-                c.stream(stream));
-}
-
-} // namespace detail
-
-namespace detail {
-template <class... R, class... W, class Kernel>
-void launchNow(Context &c, int stream, ActionName name, Reads<R...> read, Writes<W...> written,
-               const Kernel &kernel, Work work) {
-  c.at(name.text).check(detail::enqueue(
-                            c, stream, read, written,
-                            [&](auto... p) {
-                              noteWork(work);
-                              return kernel(p...);
-                            },
-                            std::index_sequence_for<R...>(), std::index_sequence_for<W...>()),
-                        name.file, name.line);
+void launchNow(Context &c, int stream, const ActionName &name, const Work &work,
+               const Reads<R...> &read, const Writes<W...> &written, const Kernel &kernel,
+               std::index_sequence<I...>, std::index_sequence<J...>) {
+  constexpr std::size_t reads = sizeof...(R), writes = sizeof...(W);
+  void *at[reads + writes + 1];
+  const WorkStream on =
+      beginLaunch(c, stream, name, work, {read.ranges, reads}, {written.ranges, writes}, at);
+  c.check(kernel(static_cast<const R *>(at[I])..., static_cast<W *>(at[reads + J])..., on),
+          name.file, name.line);
 }
 } // namespace detail
 
-/// Enqueues `kernel(const R *..., W *..., stream)`, which returns a status. The name is set before
-/// its operands are evaluated, so that errors in them, a hang and an asynchronous failure are
-/// attributed to this action. `work` is for traces.
+/// Enqueues `kernel(const R *..., W *..., stream)`, which returns a status. `work` is for traces.
 template <class... R, class... W, class Kernel>
 void launch(Context &c, int stream, ActionName name, Reads<R...> read, Writes<W...> written,
             const Kernel &kernel, Work work = {}) {
-  if (__builtin_expect(c.isPreparing(), 0))
-    return c.prepareOther(name.text, work.kind);
-  if (HeldReceives &held = c.heldReceives(); !held.isEmpty())
-    held.release(c.stream(stream));
-  detail::launchNow(c, stream, name, read, written, kernel, work);
+  if (!detail::isPrepared(c, stream, name, work))
+    detail::launchNow(c, stream, name, work, read, written, kernel, std::index_sequence_for<R...>(),
+                      std::index_sequence_for<W...>());
+}
+
+/// Enqueues `kernel(void *const *addresses, stream)`: the addresses of the slices that it reads,
+/// then of those that it writes, `most` at most.
+template <std::size_t most, class Kernel>
+void launchUntyped(Context &c, int stream, ActionName name, Table<ByteRange> read,
+                   Table<ByteRange> written, const Kernel &kernel, const Work &work) {
+  if (detail::isPrepared(c, stream, name, work))
+    return;
+  void *addresses[most];
+  const WorkStream on = detail::beginLaunch(c, stream, name, work, read, written, addresses);
+  c.check(kernel(addresses, on), name.file, name.line);
 }
 
 /// `event` now denotes everything enqueued on `stream` so far.
-inline void record(Context &c, int stream, int event, const char *file = __builtin_FILE(),
-                   int line = __builtin_LINE()) {
-  if (__builtin_expect(c.isPreparing(), 0))
-    return;
-  const cudaStream_t on = c.at("record").stream(stream);
-  c.noteRecord(event);
-  noteWork({nullptr}); // takes no time: no trace shows it
-  noteEvent(c.event(event));
-  const auto enqueue = [=, &c] { c.check(cudaEventRecord(c.event(event), on), file, line); };
-  if (HeldReceives &held = c.heldReceives(); !held.isEmpty())
-    held.record(on, c.event(event), enqueue);
-  else
-    enqueue();
-}
+void record(Context &c, int stream, int event, const char *file = __builtin_FILE(),
+            int line = __builtin_LINE());
 
 /// Later work on `stream` starts after the latest record of `event` enqueued before this call.
-inline void wait(Context &c, int stream, int event, const char *file = __builtin_FILE(),
-                 int line = __builtin_LINE()) {
-  if (__builtin_expect(c.isPreparing(), 0) || c.isBeforeCapture(event))
-    return;
-  const cudaStream_t on = c.at("wait").stream(stream);
-  noteWork({"wait"});
-  noteEvent(c.event(event));
-  c.heldReceives().releaseUntil(c.event(event));
-  c.check(cudaStreamWaitEvent(on, c.event(event), 0), file, line);
-}
+void wait(Context &c, int stream, int event, const char *file = __builtin_FILE(),
+          int line = __builtin_LINE());
 
 /// A launch of a collective: `body(communicator, const R *..., W *..., stream)`.
 template <class... R, class... W, class Body>
@@ -111,46 +98,28 @@ void launchCollective(Context &c, int stream, ActionName name, const char *kind,
     return;
   const auto call = [&](auto... p) { return body(c.comm(over, stream), p...); };
   if (std::strcmp(kind, "receive") == 0) // may be held behind others
-    detail::launchNow(c, stream, name, read, written, call, Work{kind});
+    detail::launchNow(c, stream, name, Work{kind}, read, written, call,
+                      std::index_sequence_for<R...>(), std::index_sequence_for<W...>());
   else
     launch(c, stream, name, read, written, call, Work{kind});
 }
+
+namespace detail {
+void loadInput(Context &c, int stream, const ActionName &name, int index, ByteRange target);
+} // namespace detail
 
 /// Copies this rank's part of input `index`, which is in pinned memory before the segment runs,
 /// into the arena.
 template <class T>
 void load_input(Context &c, int stream, ActionName name, int index, ArenaSpan<T> target) {
-  launch(
-      c, stream, name, reads(), writes(target),
-      [&](T *to, WorkStream on) {
-        return cudaMemcpyAsync(to, c.staged(index), target.bytes(), cudaMemcpyHostToDevice, on);
-      },
-      Work{"load_input"});
+  detail::loadInput(c, stream, name, index, target.range());
 }
-
-namespace detail {
-template <class T>
-void copyOut(Context &c, int stream, ActionName name, T *to, ArenaSpan<T> value) {
-  launch(
-      c, stream, name, reads(value), writes(),
-      [&](const T *from, WorkStream on) {
-        const cudaError_t status = cudaMemcpyAsync(to, from, sizeof(T), cudaMemcpyDeviceToHost, on);
-        return status == cudaSuccess ? c.noteOutput(on) : status;
-      },
-      Work{"output"});
-}
-} // namespace detail
 
 /// Leaves a number, or a sum and its weight, as output `index` of the walk; the host reads it after
 /// the segment.
-inline void output(Context &c, int stream, ActionName name, int index, ArenaSpan<float> value) {
-  detail::copyOut(c, stream, name, c.output(index), value);
-}
-inline void output(Context &c, int stream, ActionName name, int index, ArenaSpan<double> sum,
-                   ArenaSpan<double> weight) {
-  detail::copyOut(c, stream, name, c.sum(index), sum);
-  detail::copyOut(c, stream, name, c.weight(index), weight);
-}
+void output(Context &c, int stream, ActionName name, int index, ArenaSpan<float> value);
+void output(Context &c, int stream, ActionName name, int index, ArenaSpan<double> sum,
+            ArenaSpan<double> weight);
 
 /// Enqueues a product of matrices of float, or of bf16 to bf16 or float.
 template <class In, class Out>
@@ -167,8 +136,8 @@ template <class In, class... R, class Out, class... W, class Kernel>
 void launchBehindProduct(Context &c, int stream, ActionName name, const Reads<In, In, R...> &read,
                          const Writes<Out, W...> &written, const Kernel &kernel) {
   Reads<R..., Out> rest;
-  std::copy(read.ranges.begin() + 2, read.ranges.end(), rest.ranges.begin());
-  rest.ranges.back() = written.ranges[0];
+  std::copy_n(read.ranges + 2, sizeof...(R), rest.ranges);
+  rest.ranges[sizeof...(R)] = written.ranges[0];
   launch(c, stream, name, rest, written, kernel);
 }
 } // namespace detail

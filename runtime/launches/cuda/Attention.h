@@ -23,7 +23,8 @@ void launchCudnn(Context &c, int stream, ActionName name, Work work, const Atten
                  const Body &body, ArenaSpan<S>... slices) {
   if (c.isPreparing())
     return c.prepareAttention(stream, name.text, shape, /*isGradient=*/read > 3);
-  launchShaped<read>(c, stream, name, work, body, shape, slices...);
+  launchKernel<read>(std::index_sequence_for<S...>(), c, stream, name, work, body, shape,
+                     slices...);
 }
 
 } // namespace detail

@@ -165,7 +165,7 @@ int steps(Job &job, Context &c, const std::string &mode, bool even) {
       const ArenaSpan<std::int32_t> number{u.norm.offset + 64, 1};
       const ArenaSpan<float> row{u.norm.offset + 128, 4}, result{u.norm.offset + 192, 4};
       const std::int32_t seven = 7;
-      CHECK(c, "start", cudaMemcpy(c.out(number), &seven, 4, cudaMemcpyHostToDevice));
+      CHECK(c, "start", cudaMemcpy(c.touch(number.range()), &seven, 4, cudaMemcpyHostToDevice));
       CHECK(c, "start", cudaDeviceSynchronize()); // streams do not wait for the default one
       if (mode == "label")
         cross_entropy(c, 0, "loss", LogitRows{1, 4}, row, number, result);
@@ -304,7 +304,7 @@ int awaitOutputs(Context &c) {
   for (int run = 1; run <= 32; ++run) {
     const int stream = run % 2 ? kGather : kCompute;
     const ArenaSpan<float> value{static_cast<std::size_t>(stream) * 64, 1};
-    CHECK(c, "fill", cudaMemsetAsync(c.out(value), run, value.bytes(), c.stream(stream)));
+    CHECK(c, "fill", cudaMemsetAsync(c.touch(value.range()), run, value.bytes(), c.stream(stream)));
     output(c, stream, "output", 0, value);
     c.awaitOutputs();
     float expected;
@@ -322,7 +322,7 @@ int gatherLarge(Context &c) {
                     me = static_cast<std::size_t>(c.rankIn(0));
   const ArenaSpan<bool> piece{me * count, count}, whole{0, ranks * count};
   if (me != 0) // it is zero, and so is that of rank 0
-    CHECK(c, "fill", cudaMemsetAsync(c.out(piece), 1, count, c.stream(kGather)));
+    CHECK(c, "fill", cudaMemsetAsync(c.touch(piece.range()), 1, count, c.stream(kGather)));
   all_gather(c, kGather, "gather", 0, ShardLayout{1, count, 1, ranks * count}, piece, whole);
   c.synchronize();
   for (std::size_t at : {std::size_t(0), count - 1})
@@ -375,7 +375,7 @@ int grow(Context &c) {
     CHECK(c, "grow", workspace.reserve(target.bytes() << i, memory));
     CHECK(c, "fill", cudaMemsetAsync(memory, int(i + 1), target.bytes(), c.stream(kCompute)));
     CHECK(c, "copy",
-          cudaMemcpyAsync(c.out(target), memory, target.bytes(), cudaMemcpyDeviceToDevice,
+          cudaMemcpyAsync(c.touch(target.range()), memory, target.bytes(), cudaMemcpyDeviceToDevice,
                           c.stream(kCompute)));
   }
   c.synchronize();

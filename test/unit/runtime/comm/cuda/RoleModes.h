@@ -51,8 +51,10 @@ inline int roles(Context &c, const std::string &mode) {
   const std::size_t ranks = static_cast<std::size_t>(c.sizeOf(kOverFsdp));
   const std::vector<float> own(
       kCount, float(c.coordinate(0) * static_cast<int>(ranks) + c.coordinate(1) + 1));
-  CHECK(c, "start", cudaMemcpy(c.out(part), own.data(), part.bytes(), cudaMemcpyHostToDevice));
-  CHECK(c, "start", cudaMemcpy(c.out(norm), own.data(), norm.bytes(), cudaMemcpyHostToDevice));
+  CHECK(c, "start",
+        cudaMemcpy(c.touch(part.range()), own.data(), part.bytes(), cudaMemcpyHostToDevice));
+  CHECK(c, "start",
+        cudaMemcpy(c.touch(norm.range()), own.data(), norm.bytes(), cudaMemcpyHostToDevice));
   CHECK(c, "start", cudaStreamSynchronize(nullptr));
   const ExecutionPlan &plan = c.program().train;
   for (int step = 0; step < 3; ++step) {
@@ -97,11 +99,13 @@ inline int roles(Context &c, const std::string &mode) {
   // The first rank of the first role has 1, which is sent, and sent back.
   std::vector<float> got(kCount);
   CHECK(c, "end",
-        cudaMemcpy(got.data(), c.in(isFirst ? later : up), later.bytes(), cudaMemcpyDeviceToHost));
+        cudaMemcpy(got.data(), c.touch((isFirst ? later : up).range()), later.bytes(),
+                   cudaMemcpyDeviceToHost));
   for (float value : got)
     if (value != 1)
       throw base::Error(base::format("got %g, expected 1", value));
-  CHECK(c, "end", cudaMemcpy(got.data(), c.in(norm), norm.bytes(), cudaMemcpyDeviceToHost));
+  CHECK(c, "end",
+        cudaMemcpy(got.data(), c.touch(norm.range()), norm.bytes(), cudaMemcpyDeviceToHost));
   const float sum = 4 * float(2 * (c.coordinate(1) + 1) + static_cast<int>(ranks));
   if (got[0] != sum)
     throw base::Error(base::format("got a sum of %g, expected %g", got[0], sum));

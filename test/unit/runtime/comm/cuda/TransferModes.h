@@ -22,7 +22,7 @@ inline int transfers(Context &c) {
   for (std::size_t message = 0; message < kMessages; ++message) {
     const std::vector<float> values(kCount, float(100 * rank) + float(message));
     CHECK(c, "start",
-          cudaMemcpy(c.out(span(message)), values.data(), kCount * sizeof(float),
+          cudaMemcpy(c.touch(span(message).range()), values.data(), kCount * sizeof(float),
                      cudaMemcpyHostToDevice));
   }
   CHECK(c, "start", cudaStreamSynchronize(nullptr));
@@ -34,7 +34,7 @@ inline int transfers(Context &c) {
   for (std::size_t message = 0; rank > 0 && message < kMessages; ++message) {
     std::vector<float> got(kCount);
     CHECK(c, "end",
-          cudaMemcpy(got.data(), c.in(span(kMessages + message)), kCount * sizeof(float),
+          cudaMemcpy(got.data(), c.touch(span(kMessages + message).range()), kCount * sizeof(float),
                      cudaMemcpyDeviceToHost));
     for (float value : got)
       if (value != float(100 * (rank - 1)) + float(message))
@@ -90,7 +90,7 @@ inline int neighbors(Context &c, bool ahead) {
     for (std::size_t message = 0; message < kMessages; ++message) {
       const std::vector<float> values(kCount, valueOf(rank, way, message));
       CHECK(c, "start",
-            cudaMemcpy(c.out(span(way, message)), values.data(), kCount * sizeof(float),
+            cudaMemcpy(c.touch(span(way, message).range()), values.data(), kCount * sizeof(float),
                        cudaMemcpyHostToDevice));
     }
   CHECK(c, "start", cudaStreamSynchronize(nullptr));
@@ -114,7 +114,7 @@ inline int neighbors(Context &c, bool ahead) {
     for (std::size_t message = 0; message < kMessages; ++message) {
       std::vector<float> got(kCount);
       CHECK(c, "end",
-            cudaMemcpy(got.data(), c.in(span(way, message)), kCount * sizeof(float),
+            cudaMemcpy(got.data(), c.touch(span(way, message).range()), kCount * sizeof(float),
                        cudaMemcpyDeviceToHost));
       const int from = (rank + (way == kReceiveUp ? ranks - 1 : 1)) % ranks;
       const float expected = valueOf(from, way == kReceiveUp ? kSendUp : kSendDown, message);

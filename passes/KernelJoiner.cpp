@@ -1,14 +1,14 @@
-//===- KernelBuilder.cpp --------------------------------------------------===//
+//===- KernelJoiner.cpp --------------------------------------------------===//
 
-#include "passes/KernelBuilder.h"
+#include "passes/KernelJoiner.h"
 
 #include "dialect/fsdp/Prints.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
 
-KernelBuilder::KernelBuilder(Operation *place, Operation *like, TypeRange results,
-                             ValueRange operands)
+KernelJoiner::KernelJoiner(Operation *place, Operation *like, TypeRange results,
+                           ValueRange operands)
     : builder(place) {
   kernel = nn::FusedOp::create(builder, like->getLoc(), results, operands);
   setStructure(kernel, getStructure(like));
@@ -20,9 +20,9 @@ KernelBuilder::KernelBuilder(Operation *place, Operation *like, TypeRange result
     mapping.map(operand, body->addArgument(operand.getType(), operand.getLoc()));
 }
 
-Operation *KernelBuilder::copy(Operation *op) { return builder.clone(*op, mapping); }
+Operation *KernelJoiner::copy(Operation *op) { return builder.clone(*op, mapping); }
 
-SmallVector<Value> KernelBuilder::copyBody(nn::FusedOp other) {
+SmallVector<Value> KernelJoiner::copyBody(nn::FusedOp other) {
   Block &body = other.getBody().front();
   for (auto [argument, operand] : llvm::zip_equal(body.getArguments(), other->getOperands()))
     mapping.map(argument, mapping.lookup(operand));
@@ -32,7 +32,7 @@ SmallVector<Value> KernelBuilder::copyBody(nn::FusedOp other) {
                              [&](Value value) { return mapping.lookupOrDefault(value); });
 }
 
-nn::FusedOp KernelBuilder::finish(ValueRange values) {
+Operation *KernelJoiner::finish(ValueRange values) {
   nn::YieldOp::create(builder, kernel.getLoc(), values);
   for (Operation &op : kernel.getBody().front()) {
     op.removeDiscardableAttr(FSDPDialect::gathersAttrName);

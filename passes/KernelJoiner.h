@@ -1,7 +1,7 @@
-//===- KernelBuilder.h - kernels made of several ops ------------*- C++ -*-===//
+//===- KernelJoiner.h - kernels made of several ops ------------*- C++ -*-===//
 
-#ifndef PASSES_KERNELBUILDER_H
-#define PASSES_KERNELBUILDER_H
+#ifndef PASSES_KERNELJOINER_H
+#define PASSES_KERNELJOINER_H
 
 #include "dialect/fsdp/Structure.h"
 
@@ -10,11 +10,11 @@
 namespace mlir::fsdp {
 
 /// Makes one `nn.fused` of ops of a block. The ops themselves stay where they are.
-class KernelBuilder {
+class KernelJoiner {
 public:
   /// Begins a kernel in front of `place`, with the structure and the location of `like`.
   /// `operands`: what the kernel reads, each once.
-  KernelBuilder(Operation *place, Operation *like, TypeRange results, ValueRange operands);
+  KernelJoiner(Operation *place, Operation *like, TypeRange results, ValueRange operands);
 
   /// Copies `op` to the end of the kernel. Its operands are operands of the kernel, results of ops
   /// copied before, or replaced ones.
@@ -30,7 +30,7 @@ public:
 
   /// Ends the kernel: it yields `values`. Shardings and structures of its ops are removed, as they
   /// have no meaning inside a kernel.
-  nn::FusedOp finish(ValueRange values);
+  Operation *finish(ValueRange values);
 
 private:
   OpBuilder builder;
@@ -54,4 +54,4 @@ private:
 
 } // namespace mlir::fsdp
 
-#endif // PASSES_KERNELBUILDER_H
+#endif // PASSES_KERNELJOINER_H
