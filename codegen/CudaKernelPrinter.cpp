@@ -277,7 +277,7 @@ KernelFunction CudaKernelWriter::print() {
 // Kernels that are not a loop nest over elements
 //===----------------------------------------------------------------------===//
 
-static KernelFunction printArgmax(nn::ArgmaxOp op) {
+static KernelFunction printCudaArgmax(nn::ArgmaxOp op) {
   auto type = cast<RankedTensorType>(op.getInput().getType());
   int64_t columns = type.getShape().back(), rows = columns ? type.getNumElements() / columns : 0;
   KernelFunction function;
@@ -290,7 +290,7 @@ static KernelFunction printArgmax(nn::ArgmaxOp op) {
 }
 
 /// Copies and fills, one after another.
-static KernelFunction printFlatten(FlattenOp op, LaunchOp launch) {
+static KernelFunction printCudaFlatten(FlattenOp op, LaunchOp launch) {
   KernelFunction function = declareFlatten(op, launch);
   function.parameters.push_back("cudaStream_t stream");
   const std::string type = typeName(getElementTypeOrSelf(op.getType()));
@@ -362,9 +362,9 @@ FailureOr<KernelFunction> mlir::fsdp::printCudaKernel(const ScheduledProgram &pr
   Operation *op = onlyOp(launch);
   if (auto argmax = dyn_cast_or_null<nn::ArgmaxOp>(op);
       argmax && isa<BlockArgument>(argmax.getInput()))
-    return printArgmax(argmax);
+    return printCudaArgmax(argmax);
   if (auto flatten = dyn_cast_or_null<FlattenOp>(op))
-    return printFlatten(flatten, launch);
+    return printCudaFlatten(flatten, launch);
   // All updates of a group are by one rule.
   if (SmallVector<OptimizerStepOp> updates = getUpdates(launch); !updates.empty()) {
     OptimizerStepOp step = updates.front();

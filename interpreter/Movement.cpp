@@ -11,12 +11,12 @@ using namespace mlir;
 using namespace mlir::nn;
 using namespace mlir::fsdp::interpreter;
 
-static RankedTensorType resultType(Operation *op) {
+static RankedTensorType movedType(Operation *op) {
   return cast<RankedTensorType>(op->getResult(0).getType());
 }
 
 static Kernel compileEmbedding(EmbeddingOp op) {
-  RankedTensorType type = resultType(op);
+  RankedTensorType type = movedType(op);
   int64_t rows = op.getTable().getType().getDimSize(0), width = type.getShape().back();
   bool partial = op.getPartial();
   return makeKernel(type, [=](ArrayRef<Tensor> in, Element *to) {
@@ -34,7 +34,7 @@ static Kernel compileEmbedding(EmbeddingOp op) {
 }
 
 static Kernel compileEmbeddingGrad(EmbeddingGradOp op, Numerics numerics) {
-  RankedTensorType type = resultType(op);
+  RankedTensorType type = movedType(op);
   int64_t rows = type.getDimSize(0), width = type.getDimSize(1);
   Rounding round(type.getElementType(), numerics);
   return makeKernel(type, [=](ArrayRef<Tensor> in, Element *to) {
@@ -57,21 +57,21 @@ Kernel mlir::fsdp::interpreter::detail::compileMove(Operation *op, Numerics nume
       .Case([&](EmbeddingGradOp op) { return compileEmbeddingGrad(op, numerics); })
       .Case([](SliceOp op) -> Kernel {
         int64_t dim = op.getDim(), start = op.getStart();
-        return [=, type = resultType(op)](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
+        return [=, type = movedType(op)](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
           out[0] = Tensor(type);
           copyAlong(dim, -start, in[0], out[0]);
         };
       })
       .Case([](PadOp op) -> Kernel {
         int64_t dim = op.getDim(), low = op.getLow();
-        return [=, type = resultType(op)](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
+        return [=, type = movedType(op)](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
           out[0] = Tensor(type);
           copyAlong(dim, low, in[0], out[0]);
         };
       })
       .Case([](ConcatOp op) -> Kernel {
         int64_t dim = op.getDim();
-        return [=, type = resultType(op)](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
+        return [=, type = movedType(op)](ArrayRef<Tensor> in, MutableArrayRef<Tensor> out) {
           out[0] = joinParts(type, dim, in);
         };
       })

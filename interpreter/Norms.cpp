@@ -29,8 +29,6 @@ SmallVector<RankedTensorType> resultTypes(Operation *op) {
 
 } // namespace
 
-static double held(double value) { return RoundingNoise::held(value); }
-
 static Kernel compileSoftmax(SoftmaxOp op, Numerics numerics) {
   RankedTensorType type = op.getX().getType();
   Rows rows(type);
@@ -43,9 +41,9 @@ static Kernel compileSoftmax(SoftmaxOp op, Numerics numerics) {
       for (int64_t i = 0; i < rows.width; ++i)
         largest = std::max(largest, x[i].f);
       for (int64_t i = 0; i < rows.width; ++i)
-        sum += held(std::exp(x[i].f - largest));
+        sum += RoundingNoise::held(std::exp(x[i].f - largest));
       for (int64_t i = 0; i < rows.width; ++i)
-        y[i].f = round(held(std::exp(x[i].f - largest)) / sum);
+        y[i].f = round(RoundingNoise::held(std::exp(x[i].f - largest)) / sum);
     }
   });
 }
@@ -64,12 +62,13 @@ static Kernel compileLayerNorm(LayerNormOp op, Numerics numerics) {
       double mean = 0, variance = 0;
       for (int64_t i = 0; i < rows.width; ++i)
         mean += x[i].f / width;
-      mean = held(mean);
+      mean = RoundingNoise::held(mean);
       for (int64_t i = 0; i < rows.width; ++i)
         variance += (x[i].f - mean) * (x[i].f - mean) / width;
-      double rstd = held(1 / std::sqrt(variance + eps));
+      double rstd = RoundingNoise::held(1 / std::sqrt(variance + eps));
       for (int64_t i = 0; i < rows.width; ++i)
-        y[i].f = round(held(held(x[i].f - mean) * rstd * scale[i].f) + bias[i].f);
+        y[i].f = round(RoundingNoise::held(RoundingNoise::held(x[i].f - mean) * rstd * scale[i].f) +
+                       bias[i].f);
       out[1].mutableData()[row].f = roundSum(mean);
       out[2].mutableData()[row].f = roundSum(rstd);
     }
@@ -116,20 +115,20 @@ static Kernel compileNormGrad(Operation *op, bool centered, Numerics numerics) {
       double meanG = 0, meanGN = 0;
       for (int64_t i = 0; i < rows.width; ++i) {
         double d = cotangent.getFloat(row * rows.width + i);
-        n[i] = held((in[0].getFloat(row * rows.width + i) - mean) * rstd);
-        g[i] = held(d * in[1].getFloat(i));
+        n[i] = RoundingNoise::held((in[0].getFloat(row * rows.width + i) - mean) * rstd);
+        g[i] = RoundingNoise::held(d * in[1].getFloat(i));
         meanG += centered ? g[i] / width : 0;
         meanGN += g[i] * n[i] / width;
-        scaleSum[i] = held(scaleSum[i] + d * n[i]);
-        biasSum[i] = held(biasSum[i] + d);
+        scaleSum[i] = RoundingNoise::held(scaleSum[i] + d * n[i]);
+        biasSum[i] = RoundingNoise::held(biasSum[i] + d);
       }
-      meanG = held(meanG), meanGN = held(meanGN);
+      meanG = RoundingNoise::held(meanG), meanGN = RoundingNoise::held(meanGN);
       Element *to = out[0].mutableData() + row * rows.width;
       for (int64_t i = 0; i < rows.width; ++i) {
         double total = rstd * (g[i] - meanG - n[i] * meanGN);
         if (in.size() > operands)
-          total = held(total) + in[operands].getFloat(row * rows.width + i);
-        rowSum[i] = held(rowSum[i] + total);
+          total = RoundingNoise::held(total) + in[operands].getFloat(row * rows.width + i);
+        rowSum[i] = RoundingNoise::held(rowSum[i] + total);
         to[i].f = round(total);
       }
     }

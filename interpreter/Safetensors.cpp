@@ -43,11 +43,11 @@ static StringRef nameOf(Type wanted) {
   return "I64";
 }
 
-static int64_t bytesOf(Type type) { return std::max(1u, type.getIntOrFloatBitWidth() / 8); }
+static int64_t storedBytesOf(Type type) { return std::max(1u, type.getIntOrFloatBitWidth() / 8); }
 
 static Element decode(const char *bytes, Type type) {
   uint64_t bits = 0;
-  for (int64_t i = 0; i < bytesOf(type); ++i)
+  for (int64_t i = 0; i < storedBytesOf(type); ++i)
     bits |= static_cast<uint64_t>(static_cast<unsigned char>(bytes[i])) << (8 * i);
   Element element;
   if (auto floatType = dyn_cast<FloatType>(type)) {
@@ -70,7 +70,7 @@ static void encode(Element element, Type type, llvm::raw_ostream &os) {
     value.convert(floatType.getFloatSemantics(), APFloat::rmNearestTiesToEven, &lossy);
     bits = value.bitcastToAPInt().getZExtValue();
   }
-  for (int64_t i = 0; i < bytesOf(type); ++i)
+  for (int64_t i = 0; i < storedBytesOf(type); ++i)
     os << static_cast<char>(bits >> (8 * i));
 }
 
@@ -87,7 +87,7 @@ static llvm::Expected<Tensor> decodeTensor(StringRef path, const base::FileTenso
   Tensor tensor(RankedTensorType::get(stored.shape, type));
   Element *to = tensor.mutableData();
   for (int64_t i = 0; i < tensor.size(); ++i)
-    to[i] = decode(stored.data + i * bytesOf(type), type);
+    to[i] = decode(stored.data + i * storedBytesOf(type), type);
   return tensor;
 }
 

@@ -52,7 +52,7 @@ static ArrayRef<int64_t> shapeOf(Value value) {
 }
 
 /// Ops that are cheap enough to recompute in every iteration of a loop.
-static bool isCheap(Operation *op) {
+static bool isCheapKernel(Operation *op) {
   auto kernel = dyn_cast<nn::KernelOpInterface>(op);
   return kernel && kernel.isCheap();
 }
@@ -248,7 +248,7 @@ bool Group::tryAdd(Operation *producer, Operation *user) {
           auto above = dyn_cast<nn::RepeatOp>(next);
           return above && !mapped.contains(next) && repeatsInner(above);
         });
-    if (!once && !isCheap(producer))
+    if (!once && !isCheapKernel(producer))
       return false;
   }
   members.insert(producer);

@@ -26,7 +26,7 @@ using namespace mlir::fsdp;
 namespace {
 
 /// The plan of one segment, the same for all ranks.
-struct SegmentPlan {
+struct SegmentSplit {
   SegmentOp segment;
   SegmentStages stages;
   StageTransfers transfers;
@@ -38,7 +38,7 @@ struct SegmentPlan {
 };
 
 /// Numbers the messages in the order in which the segment computes them.
-void SegmentPlan::numberMessages() {
+void SegmentSplit::numberMessages() {
   DenseSet<Value> sent;
   for (int64_t stage = 0; stage < transfers.getNumStages(); ++stage)
     for (bool backward : {false, true})
@@ -57,7 +57,7 @@ void SegmentPlan::numberMessages() {
 /// Writes the segment of one rank.
 class RankSegment {
 public:
-  RankSegment(const SegmentPlan &plan, StringAttr axis, int64_t rank, int64_t ranks,
+  RankSegment(const SegmentSplit &plan, StringAttr axis, int64_t rank, int64_t ranks,
               OpBuilder &builder)
       : plan(plan), axis(axis), rank(rank), ranks(ranks), builder(builder) {}
 
@@ -193,7 +193,7 @@ private:
     }
   }
 
-  const SegmentPlan &plan;
+  const SegmentSplit &plan;
   StringAttr axis;
   int64_t rank, ranks;
   OpBuilder &builder;
@@ -297,13 +297,13 @@ void SplitStages::runOnOperation() {
   }
   warnOfEmptyStages(module, segments, stages, numStages);
   const llvm::StringMap<RankSet> owners = findOwners(module, segments, stages, ranks);
-  SmallVector<std::unique_ptr<SegmentPlan>> plans;
+  SmallVector<std::unique_ptr<SegmentSplit>> plans;
   for (auto [segment, found] : llvm::zip_equal(segments, stages)) {
     StageTransfers transfers = StageTransfers::get(found, segment, ranks, numStages);
     UpdateRoles updates(found, ranks, carried, owners,
                         [&](Value value) { return transfers.holdersOf(value); });
-    plans.push_back(std::make_unique<SegmentPlan>(
-        SegmentPlan{segment, found, std::move(transfers), std::move(updates)}));
+    plans.push_back(std::make_unique<SegmentSplit>(
+        SegmentSplit{segment, found, std::move(transfers), std::move(updates)}));
     plans.back()->numberMessages();
   }
 
@@ -321,7 +321,7 @@ void SplitStages::runOnOperation() {
     builder.createBlock(&role.getBody());
     for (auto walk : whole.getOps<WalkOp>())
       builder.clone(*walk);
-    for (const std::unique_ptr<SegmentPlan> &plan : plans) {
+    for (const std::unique_ptr<SegmentSplit> &plan : plans) {
       builder.setInsertionPointToEnd(&role.getBody().front());
       SegmentOp old = plan->segment;
       auto segment = SegmentOp::create(builder, old.getLoc(), old.getSymName(), old.getKind(),

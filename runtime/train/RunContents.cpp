@@ -96,7 +96,7 @@ Value describe(const std::vector<DataSource> &sources) {
   return sources.size() < 2 ? std::nullopt : Value(text);
 }
 
-Value joined(const std::vector<std::string> &texts) {
+Value joinedOrNone(const std::vector<std::string> &texts) {
   std::string text;
   for (const std::string &each : texts)
     text += (text.empty() ? "" : " ") + each;
@@ -137,9 +137,9 @@ RunIdentity identityOfTraining(const Program &program, const Options &options, s
     identity.add(constantOption(name), shortest(static_cast<float>(value)));
   const ParameterGroups groups = options.groups.over({});
   if (options.groups.rateScales)
-    identity.add("--lr-scale", joined(groups.rateScaleTexts()).value_or(kNoGroups));
+    identity.add("--lr-scale", joinedOrNone(groups.rateScaleTexts()).value_or(kNoGroups));
   if (options.groups.noDecay)
-    identity.add("--no-decay", joined(groups.noDecay).value_or(kNoGroups));
+    identity.add("--no-decay", joinedOrNone(groups.noDecay).value_or(kNoGroups));
   identity.add("--shuffle", flag(options.shuffle));
   identity.add("--data", describeFiles(contents.data));
   identity.add("the weights of --data", describe(data.training));
@@ -162,7 +162,7 @@ RunIdentity identityOfTraining(const Program &program, const Options &options, s
   identity.add("--allow-model-change", flag(options.allowModelChange));
   identity.add("--export", flag(!options.exportTo.empty()));
   identity.add("--export-merged", flag(!options.exportMerged.empty()));
-  identity.add("--export-only", joined(options.exportOnly));
+  identity.add("--export-only", joinedOrNone(options.exportOnly));
   identity.add("--trace", flag(!options.trace.empty()));
   identity.add("--log-data", flag(options.logData));
   return identity;

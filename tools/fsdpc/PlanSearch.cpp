@@ -20,7 +20,7 @@ namespace fsdpc {
 static constexpr size_t kEstimatedStages = 48;
 static constexpr int64_t kStageWork = 240'000;
 /// The most estimates that are compiled, whatever the work, to put an exact plan first.
-static constexpr int kConfirmed = 2;
+static constexpr int kConfirmedBest = 2;
 
 namespace {
 /// A mesh with stages and a number of microbatches, and how long a step takes, about.
@@ -456,7 +456,7 @@ void PlanSearch::confirmFirst() {
   auto isExact = [](const RankedPlan &plan) { return plan.exact; };
   for (int compiled = 0; !best.empty() && !best.front().exact; ++compiled) {
     auto exact = llvm::find_if(best, isExact);
-    if (compiled >= kConfirmed && exact != best.end()) {
+    if (compiled >= kConfirmedBest && exact != best.end()) {
       std::rotate(best.begin(), exact, std::next(exact));
       return;
     }
