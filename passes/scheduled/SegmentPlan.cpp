@@ -358,15 +358,19 @@ private:
     if (auto load = dyn_cast<CarryLoadOp>(op)) {
       places[load.getResult()] = carriedPlace(load.getCarried());
       for (CarryStoreOp store : carryStores.lookup(load.getCarried()))
-        if (load->isBeforeInBlock(store))
-          return checkCarried(load.getResult(), store);
+        if (load->isBeforeInBlock(store) && failed(checkCarried(load.getResult(), store)))
+          return failure();
       return success();
     }
     if (auto store = dyn_cast<CarryStoreOp>(op)) {
       copyCarried(store);
+      const int buffer = carriedPlace(store.getCarried()).buffer;
+      auto isInPlace = [&](Value value) { return places.lookup(value).buffer == buffer; };
       for (CarryStoreOp later : carryStores.lookup(store.getCarried()))
-        if (store->isBeforeInBlock(later))
-          return checkCarried(store.getValue(), later);
+        if (store->isBeforeInBlock(later) &&
+            (failed(checkCarried(store.getValue(), later)) ||
+             failed(checkComputedAfter(store, later.getValue(), isInPlace))))
+          return failure();
       return success();
     }
     if (auto view = dyn_cast<ViewOp>(op)) {
@@ -429,8 +433,7 @@ private:
     return checkNotReadAfter(load.getResult(), update, 0, type.getNumElements(), load.getStorage());
   }
 
-  /// Fails if an op reads `held`, the contents of a carried tensor, after `store` or a part of the
-  /// flat value that it stores has replaced it.
+  /// Fails if an op reads `held`, the carried contents, after `store` or a part of it replaced it.
   LogicalResult checkCarried(Value held, CarryStoreOp store) {
     const BufferView whole = carriedPlace(store.getCarried());
     Operation *maker = store.getValue().getDefiningOp();

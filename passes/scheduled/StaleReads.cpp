@@ -1,7 +1,5 @@
 #include "passes/scheduled/StaleReads.h"
 
-#include "dialect/fsdp/FSDPDialect.h"
-
 using namespace mlir;
 using namespace mlir::fsdp;
 
@@ -22,5 +20,24 @@ LogicalResult mlir::fsdp::checkNotReadAfter(Value held, Operation *update, int64
                                    << "' from before its update; load it after the update";
     }
   }
+  return success();
+}
+
+LogicalResult mlir::fsdp::checkComputedAfter(CarryStoreOp store, Value value,
+                                             llvm::function_ref<bool(Value)> isInPlace) {
+  Operation *maker = value.getDefiningOp();
+  if (!maker || !isInPlace(value) || isa<CarryLoadOp, ViewOp>(maker))
+    return success();
+  if (isa<FlattenOp, nn::ConcatOp, nn::RearrangeOp>(maker)) { // of parts in their places
+    for (Value part : maker->getOperands())
+      if (failed(checkComputedAfter(store, part, isInPlace)))
+        return failure();
+    return success();
+  }
+  if (maker->isBeforeInBlock(store))
+    return maker->emitOpError() << "computes a later value of carried tensor '"
+                                << store.getCarried()
+                                << "' in its place before an earlier one is stored; compute it "
+                                   "after that 'fsdp.carry_store'";
   return success();
 }

@@ -3,7 +3,7 @@
 #ifndef PASSES_SCHEDULED_STALEREADS_H
 #define PASSES_SCHEDULED_STALEREADS_H
 
-#include "mlir/IR/Operation.h"
+#include "dialect/fsdp/FSDPDialect.h"
 
 namespace mlir::fsdp {
 
@@ -12,6 +12,12 @@ namespace mlir::fsdp {
 /// replaced them. Null `update`: nothing does.
 LogicalResult checkNotReadAfter(Value held, Operation *update, int64_t offset, int64_t size,
                                 StringRef name);
+
+/// Fails, emitting on the op that computes it, if `value`, which is stored after `store` into the
+/// same carried tensor, or a part of it, is computed in the place of that tensor before `store`.
+/// `isInPlace`: whether a value is computed there.
+LogicalResult checkComputedAfter(CarryStoreOp store, Value value,
+                                 llvm::function_ref<bool(Value)> isInPlace);
 
 } // namespace mlir::fsdp
 

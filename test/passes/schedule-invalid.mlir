@@ -89,6 +89,46 @@ module attributes {fsdp.phase = "local"} {
 
 // -----
 
+// A value that is stored after another one is computed in their place only after that is stored.
+module attributes {fsdp.phase = "local"} {
+  fsdp.carried @twice : tensor<8xf32> zeroed
+  fsdp.program @all role {} {
+    fsdp.segment @train train next [@train] {
+      %x = fsdp.input "x" sample_dim 0 : tensor<8xf32>
+      // expected-error@below {{computes a later value of carried tensor 'twice' in its place before an earlier one is stored; compute it after that 'fsdp.carry_store'}}
+      %a = arith.addf %x, %x : tensor<8xf32>
+      %b = arith.negf %x : tensor<8xf32>
+      %first = fsdp.flatten %b : (tensor<8xf32>) -> tensor<8xf32>
+      fsdp.carry_store %first, @twice : tensor<8xf32>
+      %second = fsdp.flatten %a : (tensor<8xf32>) -> tensor<8xf32>
+      fsdp.carry_store %second, @twice : tensor<8xf32>
+    }
+  }
+}
+
+// -----
+
+// What was loaded before both is not read after a part of either.
+module attributes {fsdp.phase = "local"} {
+  fsdp.carried @both : tensor<8xf32> zeroed
+  fsdp.program @all role {} {
+    fsdp.segment @train train next [@train] {
+      %x = fsdp.input "x" sample_dim 0 : tensor<8xf32>
+      %old = fsdp.carry_load @both : tensor<8xf32>
+      %a = arith.addf %x, %x : tensor<8xf32>
+      // expected-error@below {{reads the value of storage 'both' from before its update; load it after the update}}
+      %s = nn.reduce sum "a ->" %old : tensor<8xf32> -> tensor<f64>
+      %b = arith.negf %x : tensor<8xf32>
+      %first = fsdp.flatten %b : (tensor<8xf32>) -> tensor<8xf32>
+      fsdp.carry_store %first, @both : tensor<8xf32>
+      %second = fsdp.flatten %a : (tensor<8xf32>) -> tensor<8xf32>
+      fsdp.carry_store %second, @both : tensor<8xf32>
+    }
+  }
+}
+
+// -----
+
 // The parts of a flat value are computed in their places before it is stored; other parts may be read.
 module attributes {fsdp.phase = "local"} {
   fsdp.carried @parts : tensor<16xf32> zeroed

@@ -284,6 +284,9 @@ std::vector<PlanSpec> findLayouts(const PlanRequest &request, const Options &opt
       layouts.push_back(std::move(plan));
     }
   }
+  if (options.pipeline.minShardSize > 0) // applies to shards
+    llvm::erase_if(layouts,
+                   [](const PlanSpec &plan) { return !ir::findStrategy(plan.strategy)->splits(); });
   return layouts;
 }
 
@@ -302,6 +305,9 @@ std::vector<int64_t> findCounts(const PlanRequest &request, const Options &optio
   std::vector<int64_t> counts;
   for (const std::string &value : findValues(request, options, option))
     counts.push_back(std::stoll(value));
+  if (llvm::StringRef(option) == "accumulate" &&
+      options.pipeline.accumulateReduce != kAutomaticWord)
+    llvm::erase(counts, 1); // it chooses among microbatches
   return counts;
 }
 

@@ -79,8 +79,9 @@ ModelTotals measureModel(mlir::ModuleOp model, const std::string &name, const Op
 /// `tensor` stays in a node, and so does `context` unless samples are fewer than devices; with
 /// `context`, parameters are split unless the request gives another strategy. Meshes with more
 /// batch shards than samples are left out, and so are those without `context` if the options give a
-/// kind of attention over it. The meshes with stages are those of their devices with the axis in
-/// front; a schedule that the request gives leaves no others.
+/// kind of attention over it; likewise those without shards if they give --min-shard-size. The
+/// meshes with stages are those of their devices with the axis in front; a schedule that the
+/// request gives leaves no others.
 std::vector<PlanSpec> findLayouts(const PlanRequest &request, const Options &options,
                                   const ModelTotals &model,
                                   const mlir::fsdp::cost::Machine &machine);
