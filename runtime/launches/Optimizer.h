@@ -13,6 +13,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 namespace fsdp::rt {
 
@@ -22,9 +23,10 @@ template <std::size_t N> struct ShardUpdate {
   ByteRange parameter, gradient;
   std::array<ByteRange, N> states;
 };
-template <typename... States>
-ShardUpdate<sizeof...(States)> shard_update(const Storage &storage, ArenaSpan<float> parameter,
-                                            ArenaSpan<float> gradient, States... states) {
+template <typename... T>
+ShardUpdate<sizeof...(T)> shard_update(const Storage &storage, ArenaSpan<float> parameter,
+                                       ArenaSpan<float> gradient, ArenaSpan<T>... states) {
+  static_assert((std::is_same_v<T, float> && ...), "the states of an update are floats");
   return {&storage, parameter.range(), gradient.range(), {{states.range()...}}};
 }
 
